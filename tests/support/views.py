@@ -24,8 +24,7 @@ from irontree.domain.plan import (
 )
 from irontree.domain.state import Phase, TaskState
 from irontree.services.delivery.comments import CommentView, comment_template
-from irontree.services.proposals.approval import ApprovalView, PlannedView
-from irontree.services.questions.pages import FormView, form_template
+from irontree.services.questions.pages import form_template
 from irontree.services.questions.questions import Question
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
 
@@ -331,33 +330,35 @@ def reply(text: str) -> dict[str, object]:
     }
 
 
-def form(text: str, reason: str) -> FormView:
-    return FormView(
-        number=7,
-        title=text,
-        url=text,
-        reason=text,
-        choices=RULE[reason].choices,
-        answer=f"--answer 'issue-7=accept:{text}'",
-        remedy=text,
-        attempt=4,
-        attempts=4,
-        anchor=SHA,
-        publish=PublishPolicy(remote="origin", target_branch="main"),
-        coverage=coverage(text),
-        results=results(text),
-        files_changed=(text,) * 60,
-        warnings=(text,),
-        failure=failure(text),
-        report_path=".mino/reports/issue-7/report.md",
-        revision="1a2b3c4d",
-        before=(text,),
-        changes=(text,),
-        approval=approval(text),
-        diff=text,
-        denied=DeniedView((text,), (text,)),
-        attempts_alike=(AttemptView(1, SHA, (text, text), text, text, text), AttemptView(2, "", (), "", text, "")),
-    )
+def form(text: str, reason: str) -> dict[str, object]:
+    return {
+        "number": 7,
+        "title": text,
+        "url": text,
+        "reason": text,
+        "choices": RULE[reason].choices,
+        "answer": f"--answer 'issue-7=accept:{text}'",
+        "remedy": text,
+        "attempt": 4,
+        "attempts": 4,
+        "anchor": SHA,
+        "publish": PublishPolicy(remote="origin", target_branch="main"),
+        "coverage": coverage(text),
+        "results": results(text),
+        "files_changed": (text,) * 60,
+        "warnings": (text,),
+        "failure": failure(text),
+        "report_path": ".mino/reports/issue-7/report.md",
+        "revision": "1a2b3c4d",
+        "before": (text,),
+        "changes": (text,),
+        "approval": approval(text),
+        "diff": text,
+        "request": "",
+        "gate": "",
+        "denied": DeniedView((text,), (text,)),
+        "attempts_alike": (AttemptView(1, SHA, (text, text), text, text, text), AttemptView(2, "", (), "", text, "")),
+    }
 
 
 def loop_form(text: str, reason: str) -> dict[str, object]:
@@ -390,31 +391,33 @@ def policy(text: str) -> ExecutionPolicy:
     )
 
 
-def approval(text: str) -> ApprovalView:
-    return ApprovalView(
-        repository="toy",
-        revision="1a2b3c4d",
-        spec_path=text,
-        tasks=(PlannedView(node(text), 0, "new", coverage(text)), PlannedView(node(text), 1, text, (), 7, (text,))),
-        policy=policy(text),
-        budget=60,
-        loop_mode=True,
-        answer="irontree task requirements.md --approve 1a2b3c4d",
-        estimate=text,
-        trivial=(text,),
-        warnings=(text,),
-        quotes=(outsiders(text),),
-        before=(text,),
-        changes=(text,),
-        diff=text,
-        loop_id="2026-01-02-1200-a3f8b2",
-        goal=text,
-        intent=text,
-        query=text,
-        excluded=(text,),
-        questions=(text,),
-        in_full=True,
-    )
+def approval(text: str) -> dict[str, object]:
+    new = {"node": node(text), "depth": 0, "status": "new", "coverage": coverage(text), "number": None, "commands": ()}
+    return {
+        "repository": "toy",
+        "revision": "1a2b3c4d",
+        "spec_path": text,
+        "tasks": (new, {**new, "depth": 1, "status": text, "coverage": (), "number": 7, "commands": (text,)}),
+        "policy": policy(text),
+        "budget": 60,
+        "loop_mode": True,
+        "answer": "irontree task requirements.md --approve 1a2b3c4d",
+        "tracker": "",
+        "estimate": text,
+        "trivial": (text,),
+        "warnings": (text,),
+        "quotes": (outsiders(text),),
+        "before": (text,),
+        "changes": (text,),
+        "diff": text,
+        "loop_id": "2026-01-02-1200-a3f8b2",
+        "goal": text,
+        "intent": text,
+        "query": text,
+        "excluded": (text,),
+        "questions": (text,),
+        "in_full": True,
+    }
 
 
 def tree(text: str) -> dict[str, object]:

@@ -6,7 +6,6 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -21,7 +20,6 @@ from irontree.domain.halt import RULE, RULES
 from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
 from irontree.services.delivery.comments import CommentView
-from irontree.services.proposals.approval import ApprovalView
 from irontree.services.questions.commands import answers_to
 from irontree.services.questions.questions import Question
 from tests.support.views import (
@@ -345,7 +343,7 @@ def test_an_acceptance_shows_the_commit_and_where_it_goes():
 
 def blocked_by(reason: str) -> str:
     view = case("forms/blocked.md", ORDINARY)["form"]
-    return RENDERER.render("forms/blocked.md", form=replace(view, reason=reason))
+    return RENDERER.render("forms/blocked.md", form={**view, "reason": reason})
 
 
 def test_what_many_lines_say_about_a_block_is_shown_in_lines_below_what_to_do():
@@ -358,12 +356,12 @@ def test_what_many_lines_say_about_a_block_is_shown_in_lines_below_what_to_do():
 @pytest.mark.parametrize("reason", ["pending_acceptance", "fail_terminal", "blocked", "reapproval_required"])
 def test_a_form_that_is_not_the_place_to_decide_says_so_before_anything_else(reason: str):
     name = f"forms/{reason.replace('_', '-')}.md"
-    shown = RENDERER.render(name, form=replace(case(name, ORDINARY)["form"], gate="two people decide"))
+    shown = RENDERER.render(name, form={**case(name, ORDINARY)["form"], "gate": "two people decide"})
     assert shown.split("\n\n")[1] == "**Here nobody is known by name:** two people decide."
 
 
 def approval_shown(**changes) -> str:
-    return RENDERER.render("forms/intake.md", approval=replace(approval(ORDINARY), **changes))
+    return RENDERER.render("forms/intake.md", approval={**approval(ORDINARY), **changes})
 
 
 def test_an_approval_with_open_questions_says_to_answer_them_first_and_not_how_to_approve():
@@ -402,11 +400,7 @@ def test_the_approval_names_loop_mode_the_revision_every_command_and_the_branch(
 def test_the_approval_says_whether_notes_go_into_the_documents_and_where(mode, line):
     """No push without a line in the approval (R6)."""
     promotion = PromotionPolicy(mode=mode, docs_path="handbook")
-    view = case("forms/intake.md", ORDINARY)["approval"]
-    shown = RENDERER.render(
-        "forms/intake.md",
-        approval=replace(view, policy=policy(ORDINARY).model_copy(update={"promotion": promotion})),
-    )
+    shown = approval_shown(policy=policy(ORDINARY).model_copy(update={"promotion": promotion}))
     assert line in shown if line else "handbook" not in shown
 
 
@@ -418,17 +412,8 @@ def test_the_approval_says_whether_notes_go_into_the_documents_and_where(mode, l
     ],
 )
 def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: str):
-    view = ApprovalView(
-        "toy",
-        "1a2b3c4d",
-        "x.md",
-        (),
-        policy(ORDINARY).model_copy(update={"publish": publish, "checks": ()}),
-        50,
-        loop_mode=False,
-        answer="x",
-    )
-    shown = RENDERER.render("forms/intake.md", approval=view)
+    settings = policy(ORDINARY).model_copy(update={"publish": publish, "checks": ()})
+    shown = approval_shown(tasks=(), policy=settings, loop_mode=False, questions=(), loop_id="")
     assert line in shown
     assert "If `package.json` appears" in shown
     assert "Loop Mode" not in shown

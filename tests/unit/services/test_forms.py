@@ -193,7 +193,7 @@ def test_checks_of_an_older_commit_are_not_shown_beside_a_newer_one(scene):
     with_policy(scene, check_seconds=99)
     verify(scene.app, 1)
     view = issue_form(scene.app, question_about(scene.state(), RULE["reapproval_required"]))
-    assert view.results == ()
+    assert view["results"] == ()
 
 
 def denied(*words: str):
@@ -216,8 +216,8 @@ def test_where_it_cannot_be_said_what_would_be_approved_form_and_status_say_why(
     state = run(scene.app, 1)
     scene.write("no headings")
     form = issue_form(scene.app, question_about(state, RULE["reapproval_required"]))
-    assert form.revision is None
-    assert any(said in warning for warning in form.warnings)
+    assert form["revision"] is None
+    assert any(said in warning for warning in form["warnings"])
     asked = asked_about(scene.app, scene.world, (), state)
     assert said in asked.detail
 
@@ -227,7 +227,7 @@ def test_nor_where_the_forge_does_not_answer(scene):
     issues.take_in(scene.app, 1)
     question = question_about(scene.state(), RULE["reapproval_required"])
     scene.forge_seen = Watched(scene.forge_seen, ["comments"], refuses)
-    assert "no answer. try again" in " ".join(issue_form(scene.app, question).warnings)
+    assert "no answer. try again" in " ".join(issue_form(scene.app, question)["warnings"])
 
 
 def refuses(*_) -> None:
@@ -250,6 +250,6 @@ def test_what_a_skip_takes_with_it_is_shown_before_anybody_confirms_it(scene):
     pending = scene.state(TWO)
     in_loop = question_about(pending, RULE["pending_acceptance"], loop.id)
     line = "to skip this task skips too: #2 Parts, #5 Close"
-    assert line in issue_form(scene.app, in_loop).warnings, question_text(scene.app, in_loop)
+    assert line in issue_form(scene.app, in_loop)["warnings"], question_text(scene.app, in_loop)
     alone = question_about(pending, RULE["pending_acceptance"])
-    assert line not in issue_form(scene.app, alone).warnings
+    assert line not in issue_form(scene.app, alone)["warnings"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.checks import Coverage, commands_for, coverage, is_trivial, left_to_people
+from irontree.domain.checks import commands_for, coverage, is_trivial, left_to_people
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.machine import held
@@ -54,93 +54,49 @@ def _calls(node: PlanNode, policy: ExecutionPolicy, state: TaskState | None) -> 
     return 0 if now.phase in _WITH_WORK else min(left, 1), left
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedView:
-    """A node as the approval shows it: what becomes of it, and what covers its criteria."""
-
-    node: PlanNode
-    depth: int
-    status: str
-    coverage: tuple[Coverage, ...] = ()
-    number: int | None = None
-    commands: tuple[str, ...] = ()
-    """The checks that this task has besides the configured ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalView:
-    """The one approval: the frozen tree, every command, where code goes, and Loop Mode by its name."""
-
-    repository: str
-    revision: str
-    spec_path: str
-    tasks: tuple[PlannedView, ...]
-    policy: ExecutionPolicy
-    budget: int
-    loop_mode: bool
-    answer: str
-    tracker: str = ""
-    """The address of the repository whose issues, comments and labels are written; empty for files."""
-    estimate: str = ""
-    trivial: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    quotes: tuple[PlanNode, ...] = ()
-    """Tasks whose author has no write access: data, never an instruction (R20)."""
-    before: tuple[str, ...] = ()
-    """What becomes of removed tasks, and of finished ones that changed."""
-    changes: tuple[str, ...] = ()
-    """What changed since the last approval, one line each."""
-    diff: str = ""
-    loop_id: str = ""
-    goal: str = ""
-    intent: str = ""
-    """What was typed."""
-    query: str = ""
-    """What that was resolved to."""
-    excluded: tuple[str, ...] = ()
-    """What was asked for and is left out, with the reason."""
-    questions: tuple[str, ...] = ()
-    """What has to be answered in the issues before this can be approved."""
-    in_full: bool = False
-    """Whether the texts of the tasks are shown: an issue, unlike a document, may be changed by others meanwhile."""
-
-
 def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> str:
     """The one approval: tree, commands, branch and remote, criteria with their cover, Loop Mode by name."""
     view = approval_view(app, proposal, loop_mode=loop_mode, answer=answer)
     return app.renderer.render("forms/intake.md", approval=view)
 
 
-def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str = "") -> ApprovalView:
-    """What an approval shows."""
+def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str = "") -> dict[str, object]:
+    """What an approval shows, by the names of its template: the frozen tree, every command, where code goes."""
     draft, policy, world = proposal.draft, proposal.draft.policy, read_world(app)
     pairs = [(task.node, task.plan.policy) for task in draft.tasks]
     todo = [task for task in draft.tasks if task.node.task_key not in proposal.skipped]
-    return ApprovalView(
-        repository=app.repository.root.name,
-        revision=proposal.revision,
-        spec_path=proposal.what,
-        tasks=tuple(_planned(task, policy) for task in draft.tasks),
-        policy=policy,
-        budget=draft.budget,
-        loop_mode=loop_mode,
-        answer=answer,
-        tracker=app.preferences().tracker,
-        estimate=estimate(_goes_on(world, proposal, task) for task in todo),
-        trivial=_trivial(pairs),
-        warnings=(*draft.warnings, *_environment(app, proposal), *_unknown_checks(pairs)),
-        quotes=tuple(node for node in draft.nodes if node.outsider),
-        in_full=not draft.whole,
-        before=before_words(world, proposal),
-        changes=tuple(line for each in draft.plans for line in _changes(each)),
-        diff="\n".join(filter(None, map(_diff, draft.plans))),
-        loop_id=proposal.loop_id,
-        goal=_goal(len(todo)),
-        intent=proposal.intent,
-        query=proposal.what,
-        excluded=(*_left_out(world, proposal), *map(_excluded, draft.excluded)),
-        questions=tuple(question for task in proposal.due for question in task.node.open_questions),
-    )
+    return {
+        "repository": app.repository.root.name,
+        "revision": proposal.revision,
+        "spec_path": proposal.what,
+        "tasks": tuple(_planned(task, policy) for task in draft.tasks),
+        "policy": policy,
+        "budget": draft.budget,
+        "loop_mode": loop_mode,
+        "answer": answer,
+        # The address of the repository whose issues, comments and labels are written; empty for files.
+        "tracker": app.preferences().tracker,
+        "estimate": estimate(_goes_on(world, proposal, task) for task in todo),
+        "trivial": _trivial(pairs),
+        "warnings": (*draft.warnings, *_environment(app, proposal), *_unknown_checks(pairs)),
+        # Tasks whose author has no write access: data, never an instruction (R20).
+        "quotes": tuple(node for node in draft.nodes if node.outsider),
+        # Whether the texts of the tasks are shown: an issue, unlike a document, may be changed by others meanwhile.
+        "in_full": not draft.whole,
+        "before": before_words(world, proposal),
+        # What changed since the last approval, one line each.
+        "changes": tuple(line for each in draft.plans for line in _changes(each)),
+        "diff": "\n".join(filter(None, map(_diff, draft.plans))),
+        "loop_id": proposal.loop_id,
+        "goal": _goal(len(todo)),
+        # What was typed, and what that was resolved to.
+        "intent": proposal.intent,
+        "query": proposal.what,
+        # What was asked for and is left out, with the reason.
+        "excluded": (*_left_out(world, proposal), *map(_excluded, draft.excluded)),
+        # What has to be answered in the issues before this can be approved.
+        "questions": tuple(question for task in proposal.due for question in task.node.open_questions),
+    }
 
 
 def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
@@ -187,17 +143,19 @@ def _trivial(pairs: Pairs) -> tuple[str, ...]:
     return tuple(dict.fromkeys(command for command in commands if is_trivial(command)))
 
 
-def _planned(task: DraftTask, shown: ExecutionPolicy) -> PlannedView:
+def _planned(task: DraftTask, shown: ExecutionPolicy) -> dict[str, object]:
+    """A task as the approval shows it: what becomes of it, and what covers its criteria."""
     own = task.plan.policy
+    # The checks that it has besides the configured ones.
     commands = (check for check in commands_for(task.node, own, present=()) if check not in shown.checks)
-    return PlannedView(
-        node=task.node,
-        depth=task.depth,
-        status=f"{task.status}, archived to {task.archive}" if task.archive else task.status,
-        coverage=coverage(task.node, own),
-        commands=tuple(check.run for check in commands),
-        number=task.number or None,
-    )
+    return {
+        "node": task.node,
+        "depth": task.depth,
+        "status": f"{task.status}, archived to {task.archive}" if task.archive else task.status,
+        "coverage": coverage(task.node, own),
+        "commands": tuple(check.run for check in commands),
+        "number": task.number or None,
+    }
 
 
 def _excluded(each: Excluded) -> str:

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.domain.checks import CheckResult, Coverage
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
-from irontree.domain.halt import Choice
 from irontree.domain.pictures import NodeLook, svg
-from irontree.domain.plan import Plan, PublishPolicy
+from irontree.domain.plan import Plan
 from irontree.domain.spec import changes_of
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
 from irontree.ports import Links, Renderer
 from irontree.services.loops.loop import cascade, left_out, read_loop
 from irontree.services.proposals.again import UNREADABLE, propose_again
-from irontree.services.proposals.approval import ApprovalView, approval_view, before_words
+from irontree.services.proposals.approval import approval_view, before_words
 from irontree.services.questions.listing import offered
 from irontree.services.questions.questions import Question, gate_words, oldest_first
 from irontree.services.record import World, read_world
 from irontree.services.views.history import (
-    AttemptView,
-    DeniedView,
-    FailureView,
     denied_of,
     failure_of,
     links_for,
@@ -49,43 +43,6 @@ def form_template(reason: str) -> str:
     return f"forms/{reason.replace('_', '-')}.md"
 
 
-@dataclass(frozen=True, slots=True)
-class FormView:
-    """The question of one issue. `reason` says why it is asked, `answer` how to answer from a terminal."""
-
-    number: int
-    title: str
-    url: str
-    reason: str
-    choices: tuple[Choice, ...]
-    answer: str
-    remedy: str = ""
-    attempt: int = 0
-    attempts: int = 0
-    anchor: str | None = None
-    publish: PublishPolicy | None = None
-    coverage: tuple[Coverage, ...] = ()
-    results: tuple[CheckResult, ...] = ()
-    files_changed: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    failure: FailureView | None = None
-    denied: DeniedView | None = None
-    attempts_alike: tuple[AttemptView, ...] = ()
-    report_path: str | None = None
-    revision: str | None = None
-    before: tuple[str, ...] = ()
-    """What approving makes of removed tasks, and of finished ones that changed."""
-    changes: tuple[str, ...] = ()
-    """What changed since the last approval, one line each."""
-    approval: ApprovalView | None = None
-    """All that approving an adopted issue would approve."""
-    request: str = ""
-    """As in `CommentView`."""
-    diff: str = ""
-    gate: str = ""
-    """Who decides, where not everybody does."""
-
-
 def question_text(app: App, question: Question) -> str:
     """The Markdown description of the question's form."""
     if question.issue_number is None:
@@ -93,8 +50,8 @@ def question_text(app: App, question: Question) -> str:
     return app.renderer.render(form_template(question.reason), form=issue_form(app, question))
 
 
-def issue_form(app: App, question: Question) -> FormView:
-    """What the form of an issue shows."""
+def issue_form(app: App, question: Question) -> dict[str, Any]:
+    """What the form of an issue shows, by the names of its template."""
     world = read_world(app)
     state = world.state(question.number)
     stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
@@ -102,36 +59,40 @@ def issue_form(app: App, question: Question) -> FormView:
     report, failure = newest_results(app, state), failure_of(app, stream, state)
     asks_approval = question.reason == "reapproval_required"
     approving = _to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}
-    return FormView(
-        number=state.issue_number,
-        title=title_of(world, state.task_key),
-        url=" ".join(filter(None, (f"#{state.issue_number}", page_of_issue(app, state.issue_number)))),
-        reason=_reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
-        choices=offered(app, world, question),
-        answer=_answer_command(question),
-        remedy=record.told.remedy,
-        attempt=state.attempt_count,
-        attempts=state.total_attempts,
-        anchor=state.anchor,
-        publish=plan.policy.publish if plan else None,
-        coverage=criteria_of(app, state, plan, world.nodes[state.task_key]) if plan else (),
-        results=report.results if report else (),
-        files_changed=changed_files(app, state),
-        warnings=(
-            *approving.pop("warnings", ()),
+    return {
+        "number": state.issue_number,
+        "title": title_of(world, state.task_key),
+        "url": " ".join(filter(None, (f"#{state.issue_number}", page_of_issue(app, state.issue_number)))),
+        # Why it is asked.
+        "reason": _reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
+        "choices": offered(app, world, question),
+        "answer": _answer_command(question),
+        "remedy": record.told.remedy,
+        "attempt": state.attempt_count,
+        "attempts": state.total_attempts,
+        "anchor": state.anchor,
+        "publish": plan.policy.publish if plan else None,
+        "coverage": criteria_of(app, state, plan, world.nodes[state.task_key]) if plan else (),
+        "results": report.results if report else (),
+        "files_changed": changed_files(app, state),
+        "failure": failure,
+        "denied": denied_of(stream),
+        "attempts_alike": repeated_failures(app, stream, state),
+        "report_path": state.report_path,
+        # Where the request to merge is whose merge accepts the work.
+        "request": record.told.request_url,
+        # Who decides, where not everybody does.
+        "gate": gate_words(app, world, question),
+        **_NOTHING_TO_APPROVE,
+        **approving,
+        "warnings": (
+            *approving.get("warnings", ()),
             *check_defining(app, state),
             *(report.warnings if report else ()),
             *_noticed(app, state),
             *_skipped_too(app, world, question),
         ),
-        failure=failure,
-        denied=denied_of(stream),
-        attempts_alike=repeated_failures(app, stream, state),
-        report_path=state.report_path,
-        request=record.told.request_url,
-        gate=gate_words(app, world, question),
-        **approving,
-    )
+    }
 
 
 def _noticed(app: App, state: TaskState) -> tuple[str, ...]:
@@ -167,6 +128,18 @@ def _diff(app: App, state: TaskState) -> str:
     lines = app.repository.diff(state.base_sha, state.commit).splitlines()
     rest = len(lines) - DIFF_LINES
     return "\n".join([*lines[:DIFF_LINES], f"... and {rest} more lines"] if rest > 0 else lines)
+
+
+_NOTHING_TO_APPROVE: Final[Mapping[str, Any]] = {
+    "revision": None,
+    "diff": "",
+    # What approving makes of removed tasks, and of finished ones that changed.
+    "before": (),
+    # What changed since the last approval, one line each.
+    "changes": (),
+    # All that approving an adopted issue would approve.
+    "approval": None,
+}
 
 
 def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
