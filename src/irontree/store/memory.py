@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.events import E, Record
@@ -20,6 +21,8 @@ from irontree.store.documents import approved_at, decode_value, projection_path
 from irontree.store.event_log import encode_entity
 from irontree.store.layout import Layout
 from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, StreamForm, StreamLog
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,14 +218,24 @@ class MemoryLock:
         return self._holder
 
 
-class MemoryLease(MemoryLock):
-    """The port `Lease` within one process; `other` is another tool's loop, which is stale if `is_old`."""
+class _OfAnotherTool(Generic[T]):
+    """What another tool is said to hold, or to have left behind if it `is_old`."""
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self.other: LeftLease | None = None
-        self.is_old = False
-        self.own: LeftLease | None = None
+    other: T | None = None
+    is_old = False
+
+    def stale(self) -> T | None:
+        return self.other if self.is_old else None
+
+    def override(self) -> None:
+        if self.is_old:
+            self.other = None
+
+
+class MemoryLease(_OfAnotherTool[LeftLease], MemoryLock):
+    """The port `Lease` within one process; `other` is another tool's loop."""
+
+    own: LeftLease | None = None
 
     @contextmanager
     def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
@@ -235,25 +248,15 @@ class MemoryLease(MemoryLock):
     def foreign(self) -> str | None:
         return self.other.words if self.other and not self.is_old else None
 
-    def stale(self) -> LeftLease | None:
-        return self.other if self.is_old else None
-
     def left(self) -> LeftLease | None:
         """What was given as `own`."""
         return self.own
 
-    def override(self) -> None:
-        if self.is_old:
-            self.other = None
 
+class MemoryRunLock(_OfAnotherTool[str]):
+    """The port `RunLock`; `held` is what was written last."""
 
-class MemoryRunLock:
-    """The port `RunLock`; `held` is what was written last, `other` what another tool is said to hold, or held."""
-
-    def __init__(self) -> None:
-        self.held: tuple[str, int] | None = None
-        self.other: str | None = None
-        self.is_old = False
+    held: tuple[str, int] | None = None
 
     def write(self, task_key: str, issue_number: int) -> None:
         self.held = (task_key, issue_number)
@@ -263,10 +266,3 @@ class MemoryRunLock:
 
     def foreign(self) -> str | None:
         return None if self.is_old else self.other
-
-    def stale(self) -> str | None:
-        return self.other if self.is_old else None
-
-    def override(self) -> None:
-        if self.is_old:
-            self.other = None

@@ -15,7 +15,6 @@ from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.comments import is_marked
 from irontree.domain.gates import APPROVES_RULES, Gate
-from irontree.domain.meta import Meta
 from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.errors import (
     FORGE_FAILED,
@@ -288,11 +287,8 @@ def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
     """Whether an event follows from it: whoever recorded that died before the ledger said so."""
     issue = (record.told for record in app.log.read(issue_number).records)
     loops = (record.told for loop_id in app.loops.ids() for record in app.loops.read(loop_id).records)
-    return any(comment.url in _named_by(told) for told in (*issue, *loops))
-
-
-def _named_by(told: Meta) -> set[str]:
-    return {told.comment, *(approver.partition(" ")[2] for approver in told.approvers)}
+    named = ((told.comment, *(approver.partition(" ")[2] for approver in told.approvers)) for told in (*issue, *loops))
+    return any(comment.url in urls for urls in named)
 
 
 def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malformed, error: AnswerRefused) -> None:

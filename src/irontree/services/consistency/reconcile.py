@@ -227,7 +227,7 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
     return Reconciliation(
         restored,
         gaps,
-        tuple((state.issue_number, _said(app, state)) for state in settled),
+        tuple((s.issue_number, say_issue_event(app.log.read(s.issue_number).records[-1])) for s in settled),
         outside.changes,
         approved,
         failures,
@@ -235,10 +235,6 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
         tuple(_problems(world, restored, outside.unseen)),
         outside.unseen,
     )
-
-
-def _said(app: App, state: TaskState) -> str:
-    return say_issue_event(app.log.read(state.issue_number).records[-1])
 
 
 def _delivered(app: App, world: World) -> tuple[str, ...]:

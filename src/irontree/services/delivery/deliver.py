@@ -30,7 +30,6 @@ from irontree.domain.external import MERGE_CHECKS, is_given_up
 from irontree.domain.halt import RULE
 from irontree.domain.loop import LoopEntity
 from irontree.domain.machine import evolve
-from irontree.domain.plan import PlanNode
 from irontree.domain.state import COLORS, MANAGED, TaskState, labels_for
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
 from irontree.ports import EffectLedger, Label, Stream
@@ -242,7 +241,8 @@ def _reply_text(app: App, world: World, state: TaskState, record: Record[IssueEv
         commit_url=forge.links.commit(event.code_ref) if event.code_publication_state == "published" else None,
         docs_url=forge.links.file(plan.policy.publish.target_branch, document) if plan and document else None,
         document=document,
-        close_it=_is_left_open(app, event, node),
+        # The close instruction belongs to finalization alone (contract, Close On Done).
+        close_it=event.event == "checkup_done" and closing_policy(app, node) == "manual",
         close_command=command.format(number=state.issue_number) if command else None,
     )
 
@@ -252,11 +252,6 @@ def _document(app: App, state: TaskState, event: IssueEvent) -> str | None:
     if event.completion_basis != "verified":
         return None
     return newest_document(app.log.read(state.issue_number))
-
-
-def _is_left_open(app: App, event: IssueEvent, node: PlanNode | None) -> bool:
-    """The close instruction belongs to finalization alone (contract, Close On Done)."""
-    return event.event == "checkup_done" and closing_policy(app, node) == "manual"
 
 
 # --- `loop_halted` belongs to no issue
@@ -289,7 +284,8 @@ def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
         return
     stream, ledger = app.log.read(state.issue_number), app.deliveries.load(state.issue_number)
     marker = comment_marker(state.issue_number, stream.records[-1], f"{state.renewed_from}/{entity.loop_id}")
-    if marker != ledger.halt_told and not _has_told_itself(stream):
+    told_itself = stream.last_sequence in {record.event.sequence for _, record in due_comments(stream)}
+    if marker != ledger.halt_told and not told_itself:
         reason = entity.halt_reason or ""
         title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
         _tell(app, state, marker, state.problem or title, question_in(app, state))
@@ -315,7 +311,3 @@ def _tell(app: App, state: TaskState, marker: str, reason: str, question: Questi
     else:
         now = replace(ledger, failures=others, halt_told=marker)
     app.deliveries.save(state.issue_number, now)
-
-
-def _has_told_itself(stream: Stream) -> bool:
-    return stream.last_sequence in {record.event.sequence for _, record in due_comments(stream)}

@@ -66,7 +66,12 @@ def landed(app: App, world: World, states: Iterable[TaskState]) -> Iterator[tupl
         where = world.plan(state).policy.publish
         if app.repository.has_published(state.anchor, where):
             what = f"{state.anchor[:12]} waits for acceptance, but {where.target_branch} has it already"
-            yield state.issue_number, what, _way_on(state)
+            accept = f"`irontree checkup accept issue-{state.issue_number}`"
+            yield (
+                state.issue_number,
+                what,
+                f"{accept} records that; what is to be different goes into its document then",
+            )
 
 
 def waits_with_commit(world: World, state: TaskState) -> bool:
@@ -74,13 +79,6 @@ def waits_with_commit(world: World, state: TaskState) -> bool:
     if state.phase is not Phase.PENDING or state.problem or not state.has_code or state.is_proposed:
         return False
     return state.task_key in world.plans and state.task_key not in world.cancelled
-
-
-def _way_on(state: TaskState) -> str:
-    return (
-        f"`irontree checkup accept issue-{state.issue_number}` records that; what is to be different goes into its "
-        "document then"
-    )
 
 
 # --- What an earlier driver left behind

@@ -72,18 +72,15 @@ class Funds:
         """What the next call of an agent for that issue may take: the least that any limit leaves."""
         return _least(self.of_issue(state))
 
-    def stopping(self, keys: Iterable[str], words: str) -> Budget:
-        """The limit that these *words* of a decision about those tasks are about."""
-        states = (self.world.states[key] for key in keys if key in self.world.states)
-        return next(
-            budget for state in states for budget in self.of_issue(state) if budget.over and budget.words == words
-        )
+    def stopping(self, keys: Iterable[str], words: str) -> tuple[Budget, ...]:
+        """All that is used up for the issue that these *words* of a decision about those tasks are about.
 
-    def over_beside(self, keys: Iterable[str], first: Budget) -> tuple[Budget, ...]:
-        """What else is used up for the issue that *first* stops: it is asked about once there is more of that."""
+        First the limit that they name: the others are asked about once there is more of that.
+        """
         states = (self.world.states[key] for key in keys if key in self.world.states)
-        budgets = next((found for state in states if first in (found := self.of_issue(state))), ())
-        return tuple(budget for budget in budgets if budget.over and budget != first)
+        used_up = ([budget for budget in self.of_issue(state) if budget.over] for state in states)
+        found = next(budgets for budgets in used_up if any(budget.words == words for budget in budgets))
+        return tuple(sorted(found, key=lambda budget: budget.words != words))
 
     def overspent(self, keys: Iterable[str]) -> Mapping[str, str]:
         """The tasks whose next step would call an agent that nothing is left for, and why, in words."""

@@ -88,7 +88,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "changes": tuple(line for each in draft.plans for line in _changes(each)),
         "diff": "\n".join(filter(None, map(_diff, draft.plans))),
         "loop_id": proposal.loop_id,
-        "goal": _goal(len(todo)),
+        "goal": "this task is done" if len(todo) == 1 else f"all {len(todo)} tasks are done",
         # What was typed, and what that was resolved to.
         "intent": proposal.intent,
         "query": proposal.what,
@@ -121,10 +121,6 @@ def _left_out(world: World, proposal: Proposal) -> tuple[str, ...]:
     """What was skipped in the loop that goes on, and how it is worked on again (R17)."""
     again = f"to work on it again, end that loop first: irontree task resume {proposal.loop_id} cancel"
     return tuple(f"{named(world, key)}: skipped in loop {proposal.loop_id} ({again})" for key in proposal.skipped)
-
-
-def _goal(tasks: int) -> str:
-    return "this task is done" if tasks == 1 else f"all {tasks} tasks are done"
 
 
 Pairs = Iterable[tuple[PlanNode, ExecutionPolicy]]

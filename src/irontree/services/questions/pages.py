@@ -89,15 +89,11 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
             *approving.get("warnings", ()),
             *check_defining(app, state),
             *(report.warnings if report else ()),
-            *_noticed(app, state),
+            # What was changed there and does not count.
+            *(f"on the forge: {what}" for what in app.deliveries.load(state.issue_number).noticed),
             *_skipped_too(app, world, question),
         ),
     }
-
-
-def _noticed(app: App, state: TaskState) -> tuple[str, ...]:
-    """What was changed on the forge and does not count."""
-    return tuple(f"on the forge: {what}" for what in app.deliveries.load(state.issue_number).noticed)
 
 
 def _skipped_too(app: App, world: World, question: Question) -> tuple[str, ...]:

@@ -182,8 +182,8 @@ def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
     decision = decide(scope_of(found, world, funds))
     if not isinstance(decision, Halt) or decision.reason != "loop_budget_exhausted":
         return None
-    over = funds.stopping(found.keys, decision.detail)
-    beside = "".join(f"; used up too, and asked about next: {b.words}" for b in funds.over_beside(found.keys, over))
+    over, *others = funds.stopping(found.keys, decision.detail)
+    beside = "".join(f"; used up too, and asked about next: {budget.words}" for budget in others)
     key = f"loop-{found.id}-{found.sequence}-loop-budget-exhausted"
     return Question(
         rule=AGENT_BUDGET,
