@@ -14,7 +14,7 @@ ONE_AGENT      := $(filter @google/gemini-cli@%,$(NODE_AGENTS)) gemini
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-agents test-e2e test-scale check descriptions one-agent format demo soak bench mutants lock clean
+.PHONY: help setup test collect test-agents test-e2e test-scale check descriptions one-agent format demo soak bench mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,8 +45,12 @@ descriptions: $(STAMP) ## what GitHub publishes of its API, for the tests to com
 one-agent: $(STAMP) ## one real agent program for the tests that call it (needs npm)
 	@$(BIN)/python tools/fetch_agent.py $(ONE_AGENT)
 
+collect: $(STAMP) # compile the tests once: else each worker does so for itself (10 s)
+	@mkdir -p build
+	@$(BIN)/python -m pytest --collect-only -qq $(PYTEST_ARGS) >build/collected.txt || { cat build/collected.txt; exit 1; }
+
 test: $(STAMP) ## everything CI runs
-	@$(MAKE) --no-print-directory --jobs=3 check descriptions one-agent
+	@$(MAKE) --no-print-directory --jobs=4 check descriptions one-agent collect
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)

@@ -19,7 +19,6 @@ from prefect.exceptions import Pause
 from prefect.flow_engine import run_flow
 from prefect.logging.handlers import APILogWorker
 from prefect.settings import (
-    PREFECT_API_TLS_INSECURE_SKIP_VERIFY,
     PREFECT_API_URL,
     PREFECT_CLIENT_CSRF_SUPPORT_ENABLED,
     PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
@@ -52,13 +51,9 @@ def prepare_home(home: Path) -> Path:
 
 @contextmanager
 def prefect_at(api_url: str) -> Iterator[None]:
-    """This process's Prefect talks to *api_url*, and sends no heartbeats (each sync flow would take 1 s for it).
-
-    It is plain HTTP: no client need read all certificates of the world first (30 ms each time).
-    """
+    """This process's Prefect talks to *api_url*, and sends no heartbeats (each sync flow would take 1 s for it)."""
     settings = {
         PREFECT_API_URL: api_url,
-        PREFECT_API_TLS_INSECURE_SKIP_VERIFY: True,
         PREFECT_CLIENT_CSRF_SUPPORT_ENABLED: False,
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
         PREFECT_SERVER_EPHEMERAL_ENABLED: False,
