@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +30,7 @@ class PrivateServer:
 def private_server(folder: Path) -> Iterator[PrivateServer]:
     """Have a server with its state in *folder*, and this process's Prefect pointed at it: import Prefect only now."""
     home = folder / "prefect"
-    with LocalServer(home, os.environ, linger=1) as server:
+    with closing(LocalServer(home, os.environ, linger=1).start()) as server:
         environment = local_environment(os.environ, home, server.wait_ready(START_SECONDS))
         adopt(environment, home)
         yield PrivateServer(home, environment | {"PYTHONPATH": str(HERE.parent)})

@@ -210,16 +210,22 @@ async def ask_until_taken(app: App, question: Question, record: RecordAnswer) ->
     refusal = ""
     while True:
         answer, key = await _answer(app, question, refusal)
-        try:
-            await record(answer)
-        except NOT_TAKEN as error:
-            refusal = in_words(error)
-            get_run_logger().info("The answer of %s was not taken: %s", answer.by, refusal)
-        else:
-            refusal = ""
-        await forget_answer(key)
+        refusal = await _recorded(answer, key, record)
         if not refusal:
             return
+        get_run_logger().info("The answer of %s was not taken: %s", answer.by, refusal)
+
+
+async def _recorded(answer: Answer, key: str, record: RecordAnswer) -> str:
+    """Record the answer stored under *key*, and remove it from there; returns why it was not taken, if so."""
+    try:
+        await record(answer)
+    except NOT_TAKEN as error:
+        refusal = in_words(error)
+    else:
+        refusal = ""
+    await forget_answer(key)
+    return refusal
 
 
 async def refuse_late_answers(question: Question | None) -> str:
@@ -252,15 +258,9 @@ async def take_late_answer(question: Question, record: RecordAnswer) -> Late | N
     found = await given(form_for(question, question.rule.choices), key=question.key)
     if found is None:
         return None
-    answer, key = answer_from(found[0]), found[1]
-    try:
-        await record(answer)
-    except NOT_TAKEN as error:
-        late = Late(False, f"The answer of {answer.by} was not taken: {in_words(error)}")
-    else:
-        late = Late(True)
-    await forget_answer(key)
-    return late
+    answer = answer_from(found[0])
+    refusal = await _recorded(answer, found[1], record)
+    return Late(not refusal, f"The answer of {answer.by} was not taken: {refusal}" if refusal else "")
 
 
 async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, str]:

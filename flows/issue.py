@@ -17,7 +17,7 @@ from irontree.domain.decide import TIMER, Aggregate, Finalize, Recover, Run, Ste
 from irontree.errors import AnswerRefused, IrontreeError
 from irontree.flows.gate import RecordAnswer, ask_until_taken, refuse_late_answers, take_late_answer
 from irontree.flows.runs.recovery import hold_liveness, start_loop, start_own_run, waits_if_refused
-from irontree.flows.runs.runs import is_key_of_another_revision, is_key_of_issue, step_title, url_for, wait_for
+from irontree.flows.runs.runs import is_key_of_issue, issue_key, step_title, url_for, wait_for
 from irontree.flows.server.connection import finish_asked
 from irontree.services.answers.answers import Answer, validate
 from irontree.services.execution.steps import Idle, next_step
@@ -86,7 +86,8 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
 
 def _superseded(app: App, number: int) -> bool:
     """Whether the issue was approved again since this run was created: two runs must not drive one issue."""
-    return is_key_of_another_revision(_key(), app, read_world(app).state(number))
+    key, state = _key(), read_world(app).state(number)
+    return is_key_of_issue(key, app, state) and key != issue_key(app, state)
 
 
 def _hand_over(app: App, number: int, loop_id: str | None) -> str | None:

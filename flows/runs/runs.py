@@ -63,11 +63,6 @@ def is_key_of_issue(key: str | None, app: App, state: TaskState) -> bool:
     return key is not None and key.startswith(issue_key(app, state).removesuffix(state.approved_revision))
 
 
-def is_key_of_another_revision(key: str | None, app: App, state: TaskState) -> bool:
-    """Whether *key* belongs to this issue's run of another approved revision."""
-    return is_key_of_issue(key, app, state) and key != issue_key(app, state)
-
-
 def loop_key(app: App, loop_id: str, sequence: int) -> str:
     """One flow run per stretch of a loop: *sequence* is the newest loop event when it is started."""
     return f"{app.repository.id}:loop-{loop_id}:{sequence}"
@@ -223,15 +218,6 @@ def ensure_run(
     if run.parameters != parameters:
         client.update_flow_run(run.id, parameters=dict(parameters))
     return reschedule(client, run.id) if run.state and run.state.is_final() else info_of(run)
-
-
-def is_served(client: SyncPrefectClient, deployment: str) -> bool:
-    """Whether the server knows *deployment* (`flow/name`)."""
-    try:
-        client.read_deployment_by_name(deployment)
-    except ObjectNotFound:
-        return False
-    return True
 
 
 def deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:

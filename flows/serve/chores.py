@@ -445,7 +445,7 @@ class Watches:
         """Replace and report watches that died; report once each reason why comments cannot be read."""
         for app, watch in [found for found in self._watches if found[1].died()]:
             self._watches.remove((app, watch))
-            self._say(app, "who looks at comments died; another goes on")
+            self._say(app, "the thread that polls comments died; another takes its place")
             self.add(app)
         for app, watch in self._watches:
             if watch.trouble and watch.trouble != self._told.get(app.repository.id):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -28,14 +27,6 @@ from irontree.flows.serve.session import at_rest, held, is_private, mark_dead, s
 JOIN_EVERY: Final = 5.0
 REVIVE_EVERY: Final = 5.0
 CONFIGURE_EVERY: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerGroup:
-    """A worker and the repositories whose runs it takes."""
-
-    apps: tuple[App, ...]
-    worker: Serving
 
 
 class Service:
@@ -58,7 +49,8 @@ class Service:
     ) -> None:
         self._elsewhere = list(apps)
         self._without: list[App] = []
-        self._groups: list[WorkerGroup] = []
+        self._working: list[tuple[App, Serving]] = []
+        """Each repository that is served, with the worker that takes its runs."""
         self._environment = environment
         self._home = home
         self._private = is_private(environment, home)
@@ -112,7 +104,7 @@ class Service:
     @property
     def served(self) -> tuple[App, ...]:
         """The repositories whose flows this process serves now."""
-        return tuple(app for group in self._groups for app in group.apps)
+        return tuple(app for app, _ in self._working)
 
     @property
     def elsewhere(self) -> tuple[App, ...]:
@@ -122,8 +114,8 @@ class Service:
     def finish(self) -> None:
         """Ask the flows to stop after their current step."""
         self._watches.stop()
-        for group in self._groups:
-            group.worker.finish()
+        for _, worker in self._working:
+            worker.finish()
 
     def poll_now(self) -> None:
         """Poll the comments of all repositories now."""
@@ -135,8 +127,8 @@ class Service:
 
     def stop(self) -> None:
         """End all flow processes now and settle by evidence what they left; failures are left to the next start."""
-        for group in self._groups:
-            group.worker.stop()
+        for _, worker in self._working:
+            worker.stop()
         for app in self.served:
             try:
                 settle(app)
@@ -170,7 +162,7 @@ class Service:
         worker = self._start_worker(deployments, environment=self._environment, home=self._home, by="worker")
         self._held.callback(worker.stop)
         worker.wait_ready()
-        self._groups.append(WorkerGroup(apps, worker))
+        self._working += [(app, worker) for app in apps]
         self._closed -= {app.repository.id for app in apps}  # the worker opened them
         self._without = [app for app in self._without if app not in apps]
         for app in apps:
@@ -226,21 +218,20 @@ class Service:
     def _dismiss(self, app: App) -> None:
         """Take it from its worker, which ends unless it has other repositories."""
         self._without = [other for other in self._without if other is not app]
-        for group in [group for group in self._groups if app in group.apps]:
-            self._groups.remove(group)
-            if others := tuple(other for other in group.apps if other is not app):
-                self._groups.append(WorkerGroup(others, group.worker))
-            else:
-                group.worker.stop()
+        mine = [worker for other, worker in self._working if other is app]
+        self._working = [(other, worker) for other, worker in self._working if other is not app]
+        for worker in mine:
+            if all(worker is not other for _, other in self._working):
+                worker.stop()
 
     def _mark_crashed(self) -> None:
         """Mark the runs of a dead worker as crashed; the worker is replaced at the next look."""
-        for group in [group for group in self._groups if not group.worker.alive()]:
-            self._groups.remove(group)
-            group.worker.stop()
-            self._without.extend(group.apps)
-            for app in group.apps:
-                self._say(app, "the worker died; starting another")
+        dead = [(app, worker) for app, worker in self._working if not worker.alive()]
+        for app, worker in dead:
+            self._working.remove((app, worker))
+            worker.stop()
+            self._without.append(app)
+            self._say(app, "the worker died; starting another")
 
     def _restart(self) -> None:
         """Start workers for repositories that lack one; failures are retried after a while."""

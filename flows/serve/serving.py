@@ -18,8 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Literal, Self, cast
+from typing import IO, Any, Literal, cast
 from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
@@ -81,7 +80,7 @@ class Serving:
     """Executes the runs of *deployments*, each in its own process, from construction until `stop`.
 
     The child is a session of its own that our Ctrl-C does not reach, with *home* as its working folder; it ends when
-    this process ends, for whatever reason. Call `stop`, or use the object in a `with`.
+    this process ends, for whatever reason.
     """
 
     def __init__(
@@ -135,12 +134,6 @@ class Serving:
         self._program.wait()
         cast("IO[bytes]", self._program.stdout).close()
         self._folder.cleanup()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
 
     def _order(self, order: Mapping[str, Any]) -> None:
         with (

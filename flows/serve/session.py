@@ -12,10 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+from uuid import UUID
 
 from irontree.app import App
 from irontree.domain.decide import COMMENTS_EVERY
-from irontree.errors import Busy, IrontreeError
+from irontree.errors import Busy, IrontreeError, ServerUnavailable
 from irontree.flows.runs.recovery import (
     NOBODY_STARTS,
     WORKERS_START,
@@ -31,8 +32,8 @@ from irontree.flows.runs.runs import (
     answer_form,
     connect,
     deployment,
+    deployment_id,
     find_run,
-    is_served,
     issue_key,
     open_question,
     taken_up,
@@ -165,7 +166,10 @@ class TerminalSession:
             return
         deadline = time.monotonic() + OTHERS_SECONDS
         with connect() as client:
-            while not is_served(client, deployment("loop", self._app)) and time.monotonic() < deadline:
+            while time.monotonic() < deadline:
+                with suppress(ServerUnavailable):  # not served yet
+                    deployment_id(client, deployment("loop", self._app))
+                    return
                 time.sleep(LOOK_EVERY)
 
     def set_going(self, loop_id: str) -> RunInfo | None:
@@ -182,25 +186,21 @@ class TerminalSession:
         """End runs whose question the log does not ask any more."""
         close_overtaken(self._app)
 
-    def run_of_issue(self, issue_number: int) -> RunInfo | None:
-        """The one run of this issue; None before its first step, or after Prefect's database was deleted."""
-        state = read_world(self._app).state(issue_number)
-        with connect() as client:
-            return find_run(client, issue_key(self._app, state))
-
     def run_of_loop(self, loop_id: str) -> RunInfo | None:
         """The newest run of this loop; None after Prefect's database was deleted."""
         return newest_run(self._app, loop_id)
 
-    def run_that_asks(self, question: Question) -> RunInfo | None:
+    def _run_that_asks(self, question: Question) -> RunInfo | None:
         """The suspended run that shows this question's form; None if none does (yet)."""
-        if question.issue_number is not None:
-            return self.run_of_issue(question.issue_number)
-        return self.run_of_loop(question.loop_id or "")
+        if question.issue_number is None:
+            return self.run_of_loop(question.loop_id or "")
+        state = read_world(self._app).state(question.issue_number)
+        with connect() as client:
+            return find_run(client, issue_key(self._app, state))
 
     def asked(self, question: Question) -> Asked | None:
         """The form of this question; `None` until its run has suspended: the log has a halt before Prefect does."""
-        run = self.run_that_asks(question)
+        run = self._run_that_asks(question)
         if run is None:
             return None
         with connect() as client:
@@ -217,13 +217,9 @@ class TerminalSession:
         with connect() as client:
             answer_form(client, asked.run_id, payload, key=asked.key)
 
-    def url(self, run: RunInfo) -> str:
+    def url(self, run_id: UUID) -> str:
         """The page of that run."""
-        return url_for(run.id)
-
-    def url_of(self, asked: Asked) -> str:
-        """The page of the run that asks."""
-        return url_for(asked.run_id)
+        return url_for(run_id)
 
     def finish(self) -> None:
         """Ask the flows to stop after their current step."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from irontree.domain.external import changed_repository, is_signed
 from irontree.errors import ServerUnavailable
@@ -21,36 +21,26 @@ PATIENCE_SECONDS: Final = 10
 _LENGTH: Final = re.compile(r"[0-9]{1,12}")
 
 
-class WebhookReceiver:
-    """Listens on loopback, behind a proxy or tunnel, for the duration of its `with` block."""
+@contextmanager
+def receiving(port: int, secret: str, poll_now: Callable[[], None], changed: Callable[[str], None]) -> Iterator[str]:
+    """Listen on loopback, behind a proxy or tunnel, for the block; yields the URL that the forge's webhook must reach.
 
-    def __init__(self, port: int, secret: str, poll_now: Callable[[], None], changed: Callable[[str], None]) -> None:
-        """Call *poll_now* for each delivery, and *changed* with the repository's page if an issue was changed.
-
-        Port 0 means any free port. Raises ServerUnavailable if the port is taken.
-        """
-        calls = {"poll_now": staticmethod(poll_now), "changed": staticmethod(changed)}
-        handler = type("Handler", (_Handler,), {"secret": secret, **calls})
+    Call *poll_now* for each delivery, and *changed* with the repository's page if an issue was changed. Port 0 means
+    any free port. Raises ServerUnavailable if the port is taken.
+    """
+    calls = {"poll_now": staticmethod(poll_now), "changed": staticmethod(changed)}
+    try:
+        server = _Server((LOOPBACK, port), type("Handler", (_Handler,), {"secret": secret, **calls}))
+    except OSError as error:
+        raise ServerUnavailable(
+            f"webhooks cannot be received at port {port}: {error.strerror}", remedy="name another with --webhooks"
+        ) from error
+    with server:
+        threading.Thread(target=server.serve_forever, name="webhooks", daemon=True).start()
         try:
-            self._server = _Server((LOOPBACK, port), handler)
-        except OSError as error:
-            raise ServerUnavailable(
-                f"webhooks cannot be received at port {port}: {error.strerror}", remedy="name another with --webhooks"
-            ) from error
-        self._thread = threading.Thread(target=self._server.serve_forever, name="webhooks", daemon=True)
-
-    @property
-    def url(self) -> str:
-        """The URL that the forge's webhook must reach."""
-        return f"http://{LOOPBACK}:{self._server.server_port}/"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+            yield f"http://{LOOPBACK}:{server.server_port}/"
+        finally:
+            server.shutdown()
 
 
 class _Server(ThreadingHTTPServer):

@@ -19,7 +19,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing, suppress
 from importlib.metadata import requires, version
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import psutil
@@ -223,12 +222,6 @@ class LocalServer:
         self._left.set()
         if self._keeper:
             self._keeper.join()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def _keep(self) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def home(tmp_path_factory) -> Path:
 @pytest.fixture(scope="package")
 def api_url(home):
     """The server, with this process's Prefect pointed at it."""
-    with LocalServer(home, os.environ, linger=1) as server:
+    with closing(LocalServer(home, os.environ, linger=1).start()) as server:
         api_url = server.wait_ready()
         with prefect_at(api_url):
             yield api_url

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -262,7 +263,7 @@ def test_the_command_is_killed_while_it_publishes_and_typed_again(held, api_url,
 def mortal(tmp_path_factory) -> Iterator[tuple[Path, LocalServer]]:
     """A private server that may be killed, and its state folder."""
     home = prepare_home(tmp_path_factory.mktemp("mortal") / "state")
-    with LocalServer(home, os.environ, linger=1) as server:
+    with closing(LocalServer(home, os.environ, linger=1).start()) as server:
         yield home, server
 
 

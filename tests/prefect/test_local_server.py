@@ -69,11 +69,11 @@ def test_two_starts_give_one_server_that_comes_back_when_killed_and_ends_after_i
 
 @in_soak
 def test_a_server_that_nobody_uses_makes_room_for_a_fixed_port_and_one_in_use_does_not(own_home, api_url):
-    with LocalServer(own_home, os.environ, linger=60) as left_behind:
+    with closing(LocalServer(own_home, os.environ, linger=60).start()) as left_behind:
         left_behind.wait_ready()
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
-    with LocalServer(own_home, os.environ, linger=0, place=ListenAddress(port=port)) as server:
+    with closing(LocalServer(own_home, os.environ, linger=0, place=ListenAddress(port=port)).start()) as server:
         assert port_of(server.wait_ready()) == port
         taken = f"is at port {port} of 127.0.0.1, where other commands use it"
         other = LocalServer(own_home, os.environ, place=ListenAddress(port=port + 1))
@@ -92,7 +92,10 @@ def test_a_database_that_does_not_fit_is_named_with_its_remedy(own_home, what):
         shutil.copyfile(own_home / "template.db", database)
         with closing(sqlite3.connect(database)) as connection, connection:
             connection.execute("UPDATE alembic_version SET version_num = 'older'")
-    with LocalServer(own_home, os.environ, linger=0) as server, pytest.raises(ServerUnavailable) as refusal:
+    with (
+        closing(LocalServer(own_home, os.environ, linger=0).start()) as server,
+        pytest.raises(ServerUnavailable) as refusal,
+    ):
         server.wait_ready()
     assert f"{database} {what}" in refusal.value.message
     assert "Delete it" in refusal.value.message
@@ -101,7 +104,10 @@ def test_a_database_that_does_not_fit_is_named_with_its_remedy(own_home, what):
 def test_a_server_that_cannot_start_says_why(own_home):
     environ = dict(os.environ) | {"PYTHONPATH": str(own_home)}
     (own_home / "uvicorn.py").write_text("raise TypeError('fastapi: Body() got an unexpected keyword argument')")
-    with LocalServer(own_home, environ, linger=0) as server, pytest.raises(ServerUnavailable) as refusal:
+    with (
+        closing(LocalServer(own_home, environ, linger=0).start()) as server,
+        pytest.raises(ServerUnavailable) as refusal,
+    ):
         server.wait_ready()
     assert "unexpected keyword argument" in refusal.value.message
     assert "does not fit Prefect" in refusal.value.remedy

@@ -8,6 +8,8 @@ import os
 import signal
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import psutil
@@ -38,9 +40,15 @@ def serve(home, environment, workspace_id):
     """Serve the sample flows."""
     names = ("question", "note", "long_step", "short_steps")
 
-    def serve() -> Serving:
-        served = [Served(f"{FLOWS}.{name}", workspace_id) for name in names]
-        return Serving(served, environment=environment, home=home)
+    @contextmanager
+    def serve() -> Iterator[Serving]:
+        serving = Serving(
+            [Served(f"{FLOWS}.{name}", workspace_id) for name in names], environment=environment, home=home
+        )
+        try:
+            yield serving
+        finally:
+            serving.stop()
 
     return serve
 
@@ -170,11 +178,8 @@ def waiting(client, deployment):
 
 
 def test_what_cannot_be_served_is_said_with_its_reason(home, environment):
-    served = [Served("tests.prefect.sample_flows.nothing", "x")]
-    with (
-        Serving(served, environment=environment, home=home) as serving,
-        pytest.raises(ServerUnavailable, match="nothing"),
-    ):
+    serving = Serving([Served("tests.prefect.sample_flows.nothing", "x")], environment=environment, home=home)
+    with pytest.raises(ServerUnavailable, match="nothing"):
         serving.wait_ready()
 
 

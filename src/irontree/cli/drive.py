@@ -221,7 +221,7 @@ class Drive:
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
         session.close_overtaken()
         if run:
-            self._say(f"Watch it in the browser: {session.url(run)}\n")
+            self._say(f"Watch it in the browser: {session.url(run.id)}\n")
 
     def _follow(self, session: TerminalSession, loop_id: str, shown: ShownSoFar, began: float) -> str:
         """Follow the loop; returns its status, `left`, `stopped` or `viewed` (Ctrl-C), `called off`, or `shot`."""

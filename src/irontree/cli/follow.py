@@ -372,7 +372,9 @@ class Follower:
 
     def _ask(self, question: Question, asked: Form) -> Answer | None:
         try:
-            return self.screen.ask(question, asked, self.session.url_of(asked), lambda: self._question() == question)
+            return self.screen.ask(
+                question, asked, self.session.url(asked.run_id), lambda: self._question() == question
+            )
         except KeyboardInterrupt:
             self._left = True
             return None

@@ -126,20 +126,25 @@ class Newcomers:
 
     context: Context
     known: set[str]
+    fits: Callable[[App], bool] = lambda _: True
+    """Whether it is to be served too."""
+    joins: bool = True
+    """Whether any is; if not, none is opened."""
     registry: RepositoryRegistry = field(default_factory=user_registry)
     now: Callable[[], float] = time.monotonic
     _problems: dict[str, str] = field(default_factory=dict)
     _again_at: dict[str, float] = field(default_factory=dict)
 
-    def __call__(self) -> Iterator[App]:
+    def added(self) -> Iterator[App]:
         """Newly registered repositories; one that cannot be opened is reported and retried after a while."""
-        for known in self._registered() or ():
+        for known in (self._registered() if self.joins else None) or ():
             if known.id not in self.known and self.now() >= self._again_at.get(known.id, 0):
                 found = _open(self.context, known)
                 self._tell(found)
                 if found.app:
                     self.known.add(known.id)
-                    yield found.app
+                    if self.fits(found.app):
+                        yield found.app
 
     def _tell(self, found: KnownRepository) -> None:
         """Report why it cannot be opened, once per distinct reason."""

@@ -8,7 +8,7 @@ import shlex
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -62,13 +62,14 @@ def run_serve(context: Context) -> int:
         context.console.note("Waiting for the Prefect server ...")
         environment = server.environment()
         adopt(environment, server.home)
-        newcomers = Newcomers(context, {app.repository.id for app in apps})
-
-        def joining() -> Iterator[App]:
-            found = () if options.folders else newcomers()
-            return (app for app in found if chosen_api_url(given, app.preferences().api_url) == server.configured)
-
-        return _serve(context, mine, environment, server, RepositoryChanges(joining, newcomers.removed))
+        known = {app.repository.id for app in apps}
+        newcomers = Newcomers(
+            context,
+            known,
+            fits=lambda app: chosen_api_url(given, app.preferences().api_url) == server.configured,
+            joins=not options.folders,
+        )
+        return _serve(context, mine, environment, server, newcomers)
 
 
 # --- what is served, and where ------------------------------------------------------------------------------------
@@ -163,14 +164,6 @@ def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | 
 # --- while it runs ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryChanges:
-    """Changes of the registry since the last call: repositories to serve from now on, and to serve no more."""
-
-    joining: Callable[[], Iterable[App]]
-    removed: Callable[[], Iterable[str]]
-
-
 @dataclass
 class News:
     """Reports every new question and every loop that ends, once."""
@@ -236,7 +229,7 @@ def _serve(
     apps: Sequence[App],
     environment: Mapping[str, str],
     server: Server,
-    listed: RepositoryChanges,
+    listed: Newcomers,
 ) -> int:
     from irontree.flows.serve.chores import CHORES as DUTIES
     from irontree.flows.serve.chores import Chore as Duty
@@ -282,10 +275,10 @@ def webhooks(context: Context, poll_now: Callable[[], None], changed: Callable[[
     if port is None:
         yield
         return
-    from irontree.flows.serve.webhooks import WebhookReceiver
+    from irontree.flows.serve.webhooks import receiving
 
-    with WebhookReceiver(port, secret, poll_now, changed) as receiver:
-        _print(context.console, f"Webhooks: {receiver.url}")
+    with receiving(port, secret, poll_now, changed) as url:
+        _print(context.console, f"Webhooks: {url}")
         yield
 
 
@@ -314,14 +307,12 @@ class ServerNews:
         self.told = trouble is not None
 
 
-def _look_until(
-    service: Service, stop: threading.Event, listed: RepositoryChanges, news: News, of_server: ServerNews
-) -> None:
+def _look_until(service: Service, stop: threading.Event, listed: Newcomers, news: News, of_server: ServerNews) -> None:
     while not stop.wait(LOOK_EVERY):
         of_server()
         for repository_id in listed.removed():
             service.let_go(repository_id)
-        for app in listed.joining():
+        for app in listed.added():
             service.add(app)
         for repository_id in service.look():
             news.forget(repository_id)

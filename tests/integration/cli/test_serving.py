@@ -54,17 +54,17 @@ def test_who_serves_finds_what_is_registered_later_once(shell, repository_id):
     """...and one that could not be opened, as soon as it can: until then its problem is said once."""
     context = Context(Namespace(), Console(io.StringIO(), said := io.StringIO()), shell.root)
     newcomers = Newcomers(context, set(), now=itertools.count(step=60).__next__)
-    assert list(newcomers()) == []
+    assert list(newcomers.added()) == []
     config = shell.root / ".mino" / "config.yml"
     good = config.read_text()
     config.write_text("publish: [")
     shell("repos", "add")
     user_registry().add("ba9876543210", shell.root.parent / "nowhere")
-    assert list(newcomers()) == list(newcomers()) == []
+    assert list(newcomers.added()) == list(newcomers.added()) == []
     assert said.getvalue().count("left out: ") == 2
     config.write_text(good)
-    assert [app.repository.id for app in newcomers()] == [repository_id]
-    assert list(newcomers()) == []
+    assert [app.repository.id for app in newcomers.added()] == [repository_id]
+    assert list(newcomers.added()) == []
     assert said.getvalue().count("left out: ") == 2
 
 
@@ -77,15 +77,15 @@ def test_who_serves_finds_what_is_removed_once_and_finds_it_again_when_it_is_reg
     assert newcomers.removed() == {repository_id}
     assert newcomers.removed() == frozenset()
     shell("repos", "add")
-    assert [app.repository.id for app in newcomers()] == [repository_id]
+    assert [app.repository.id for app in newcomers.added()] == [repository_id]
 
 
 def test_while_the_list_cannot_be_read_nothing_is_removed_from_it(shell, repository_id, tmp_path):
     """Neither where its file system is away, nor where the disk refuses."""
     context = Context(Namespace(), Console(io.StringIO(), io.StringIO()), shell.root)
     for folder in (tmp_path / "unmounted", tmp_path / ("too-long" * 100)):
-        newcomers = Newcomers(context, {repository_id}, RepositoryRegistry(folder))
-        assert (newcomers.removed(), list(newcomers())) == (frozenset(), [])
+        newcomers = Newcomers(context, {repository_id}, registry=RepositoryRegistry(folder))
+        assert (newcomers.removed(), list(newcomers.added())) == (frozenset(), [])
 
 
 def test_a_repository_that_is_gone_says_so_and_can_be_forgotten_by_its_id(shell, repository_id, tmp_path):

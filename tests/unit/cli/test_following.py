@@ -75,7 +75,7 @@ class Terminal:
     def asked(self, question: Question) -> Form | None:
         return Form(uuid.UUID(int=2), f"{question.key}-{self.refused}", "# ?", {}) if self.shows_forms else None
 
-    def url_of(self, _: Form) -> str:
+    def url(self, _: uuid.UUID) -> str:
         return "http://127.0.0.1:4280/runs/flow-run/2"
 
     def answer(self, question: Question, answer: Answer, _: Form) -> None:

@@ -131,7 +131,7 @@ def test_who_died_of_something_unforeseen_is_replaced_and_that_is_said(tmp_path)
         watches.look()
         assert again.wait(30)
     assert len(made) == 2
-    assert said == ["who looks at comments died; another goes on"]
+    assert said == ["the thread that polls comments died; another takes its place"]
 
 
 def test_what_keeps_comments_from_being_looked_at_is_said_once(tmp_path):

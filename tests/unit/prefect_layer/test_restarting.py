@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -46,7 +47,7 @@ class Starts:
 
 def test_a_server_that_could_not_be_started_again_is_tried_again_and_named_until_one_answers(tmp_path):
     starts, left = Starts(tmp_path), threading.Event()
-    with LocalServer(tmp_path, {}, pause=0.001, start=starts) as server:
+    with closing(LocalServer(tmp_path, {}, pause=0.001, start=starts).start()) as server:
         with pytest.raises(ServerUnavailable, match="the database cannot be read"):
             server.wait_ready()
         assert starts.again.wait(30)
@@ -65,7 +66,7 @@ def test_a_disk_that_refuses_for_a_while_does_not_end_the_keeping(tmp_path):
             again.set()
         raise OSError("no space left on device")
 
-    with LocalServer(tmp_path, {}, pause=0.001, start=refuse) as server:
+    with closing(LocalServer(tmp_path, {}, pause=0.001, start=refuse).start()) as server:
         with pytest.raises(ServerUnavailable, match="no space left on device"):
             server.wait_ready()
         assert again.wait(30)

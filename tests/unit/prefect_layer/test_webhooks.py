@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.serve.webhooks import MOST_BYTES, WebhookReceiver
+from irontree.flows.serve.webhooks import MOST_BYTES, receiving
 
 SECRET = "s3cret"
 
@@ -24,16 +24,16 @@ def hurried() -> list[str]:
 
 
 @pytest.fixture
-def receiver(hurried) -> Iterator[WebhookReceiver]:
-    with WebhookReceiver(0, SECRET, lambda: hurried.append("now"), hurried.append) as opened:
+def receiver(hurried) -> Iterator[str]:
+    with receiving(0, SECRET, lambda: hurried.append("now"), hurried.append) as opened:
         yield opened
 
 
-def port_of(receiver: WebhookReceiver) -> int:
-    return int(receiver.url.rsplit(":", 1)[1].strip("/"))
+def port_of(receiver: str) -> int:
+    return int(receiver.rsplit(":", 1)[1].strip("/"))
 
 
-def deliver(receiver: WebhookReceiver, body: bytes, verb: str = "POST", **headers: str) -> int:
+def deliver(receiver: str, body: bytes, verb: str = "POST", **headers: str) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port_of(receiver), timeout=30)
     connection.request(verb, "/", body, {name.replace("_", "-"): value for name, value in headers.items()})
     status = connection.getresponse().status
@@ -98,5 +98,6 @@ def test_what_is_longer_than_a_forge_sends_is_not_read(receiver, hurried):
 
 def test_a_port_that_is_taken_is_named(receiver):
     port = port_of(receiver)
-    with pytest.raises(ServerUnavailable, match=f"cannot be received at port {port}"):
-        WebhookReceiver(port, SECRET, lambda: None, lambda _: None)
+    taken = receiving(port, SECRET, lambda: None, lambda _: None)
+    with pytest.raises(ServerUnavailable, match=f"cannot be received at port {port}"), taken:
+        pass
