@@ -81,7 +81,7 @@ def test_the_configuration_names_the_check_the_replay_program_and_where_code_goe
     place = lay_out(tmp_path / "demo", pace=0.25)
     policy = load_config(place.repository / ".mino" / "config.yml").policy(None, "elsewhere")
     assert [check.model_dump() for check in policy.checks] == [sample.CHECK]
-    replay = (sys.executable, "-m", "irontree.agents.recordings", str(place.patches), "--pace", "0.25")
+    replay = (sys.executable, "-m", "irontree", "agents", "replay", str(place.patches), "--pace", "0.25")
     assert policy.agent.command == replay
     assert (policy.publish.mode, policy.publish.remote, policy.publish.target_branch) == ("direct", "origin", "main")
 

@@ -103,7 +103,7 @@ class AcpSession:
                 return self._go_on(identity, result)
             case acp.Fault(identity, code, words) if identity in {_INITIALIZE, _NEW_SESSION, _PROMPT}:
                 self._end(SessionEnd(code=code, words=self._with_logins(code, words)))
-            case acp.Noise(text) if text:
+            case str(text) if text:
                 self._show(text)
         return b""
 
@@ -164,13 +164,13 @@ class AcpSession:
 
     def _learn(self, params: object) -> None:
         match acp.read_update(params, self.session or ""):
-            case acp.AgentText(text):
+            case str(text):
                 self._hear_words(text)
             case acp.ToolCall() as call:
                 self._hear_call(call)
             case acp.Planned(done, steps, current):
                 self._show(f"plan: {done} of {steps} done{f', now: {current}' if current else ''}")
-            case acp.Spent(cost):  # the cost of the whole session; what tokens are reported may fall again
+            case float(cost):  # the cost of the whole session; what tokens are reported may fall again
                 self.usage = replace(self.usage, cost_usd=max(cost, self.usage.cost_usd or 0))
             case None:
                 pass

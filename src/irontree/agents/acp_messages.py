@@ -1,7 +1,7 @@
 """The messages of the Agent Client Protocol, version 1: JSON-RPC 2.0, one a line, in the SDK's models.
 
 Only the models of the SDK are used. What an agent sends is read leniently: a part that is no part of the protocol
-is left out, and a message that is none becomes `Noise`.
+is left out, and a message that is none is text.
 """
 
 from __future__ import annotations
@@ -72,14 +72,8 @@ class Fault:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """A line that is no message: some programs greet on stdout."""
-
-    text: str
-
-
-Message = Request | Notification | AcpAnswer | Fault | Noise
+Message = Request | Notification | AcpAnswer | Fault | str
+"""Text is a line that is no message: some programs greet on stdout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +99,6 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentText:
-    """A piece of what the agent says to the user."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Planned:
     """How far its own plan is, and what it is at."""
 
@@ -120,14 +107,8 @@ class Planned:
     current: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What the session has cost so far, in US dollars."""
-
-    cost_usd: float
-
-
-Update = ToolCall | AgentText | Planned | Spent
+Update = ToolCall | Planned | str | float
+"""Text is a piece of what the agent says to the user; a number what the session has cost so far, in US dollars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +125,7 @@ def read(line: bytes) -> Message:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):  # no JSON, no UTF-8, or nested to do harm
-        return Noise(line.decode("utf-8", "replace").strip())
+        return line.decode("utf-8", "replace").strip()
     match found:
         case {"method": str(method), "id": int(identity) | str(identity)}:
             return Request(identity, method, found.get("params"))
@@ -155,7 +136,7 @@ def read(line: bytes) -> Message:
         case {"id": int(identity) | str(identity), "result": result}:
             return AcpAnswer(identity, result)
         case _:
-            return Noise(line.decode("utf-8", "replace").strip())
+            return line.decode("utf-8", "replace").strip()
 
 
 def initialize(identity: int) -> bytes:
@@ -246,15 +227,14 @@ def read_update(params: Any, session: str) -> Update | None:
         return None
     match found.update:
         case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text)):
-            return AgentText(text)
+            return text
         case schema.ToolCallStart() | schema.ToolCallProgress() as call:
             return _tool_call(call)
         case schema.AgentPlanUpdate(entries=entries):
             current = next((entry.content for entry in entries if entry.status == "in_progress"), "")
             return Planned(sum(entry.status == "completed" for entry in entries), len(entries), current)
         case schema.UsageUpdate(cost=schema.Cost(amount=amount, currency="USD")):
-            cost = money(amount)
-            return None if cost is None else Spent(cost)
+            return money(amount)
         case _:
             return None
 

@@ -17,7 +17,6 @@ see the machinery at work, and to try changes of the machinery on a history.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -187,12 +186,6 @@ def _secrets(environment: Mapping[str, str]) -> list[str]:
 APPLY_SECONDS = 60
 
 
-def main(arguments: Sequence[str], environment: Mapping[str, str], workspace: Path) -> int:
-    """Replay what the command line names; the program's exit code."""
-    options = _parser().parse_args(arguments)
-    return replay(options.patches, options.pace, environment, workspace)
-
-
 def replay(patches: Path, pace: float, environment: Mapping[str, str], workspace: Path) -> int:
     """Replay the task and attempt that the environment names, over *pace* seconds, in *workspace*.
 
@@ -259,15 +252,6 @@ def _perform(lines: Iterator[Line]) -> None:
                 _complain(line.text)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m irontree.agents.recordings", description="Replay prepared patches."
-    )
-    parser.add_argument("patches", type=Path, help="folder with TASK_KEY/ATTEMPT.patch")
-    parser.add_argument("--pace", type=float, default=0.0, metavar="SECONDS", help="take that long, to be watched")
-    return parser
-
-
 def _speak(script: Path, pace: float) -> None:
     """Say the prepared lines, spread over *pace* seconds."""
     lines = script.read_text(encoding="utf-8").splitlines() if script.is_file() else []
@@ -305,7 +289,3 @@ def _complain(text: str) -> None:
 def _fail(text: str) -> int:
     _say(f"replay: {text}")
     return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], os.environ, Path.cwd()))

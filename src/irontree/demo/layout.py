@@ -189,7 +189,7 @@ def _make_remote(place: DemoPlace) -> None:
 
 
 def _replay(place: DemoPlace, pace: float) -> list[str]:
-    return [sys.executable, "-m", "irontree.agents.recordings", str(place.patches), "--pace", f"{pace:g}"]
+    return [sys.executable, "-m", "irontree", "agents", "replay", str(place.patches), "--pace", f"{pace:g}"]
 
 
 def _copy(source: Traversable, target: Path) -> None:

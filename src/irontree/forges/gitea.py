@@ -10,7 +10,6 @@ from http import HTTPStatus
 from typing import Any, Final, Unpack
 from urllib.parse import quote
 
-from irontree.domain.timestamps import parsed
 from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
@@ -66,8 +65,7 @@ class GiteaForge:
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
         """Issues whose body holds *marker* as a line of its own, lowest number first."""
         candidates = (self.read_issue(number) for number in self._index.numbers(marker))
-        found = (issue for issue in candidates if issue and holds_line(issue.body, marker))
-        return tuple(issue for issue in found if not issue.pull_request)
+        return tuple(issue for issue in candidates if issue and holds_line(issue.body, marker))
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first; pull requests left out.
@@ -170,7 +168,8 @@ class GiteaForge:
 
     def about(self) -> RepositoryFacts:
         """Our account, and its rights in the repository."""
-        return rest.facts_of(self._find("", "repository"), self._account)
+        found = self._find("", "repository")
+        return rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now."""
@@ -243,11 +242,11 @@ class GiteaForge:
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         """Issues and pull requests, for the index."""
         changed = {"since": since.isoformat()} if since else {}
-        return map(_listed, self._client.read_all("issues", {"state": "all", **changed}))
+        return map(rest.listed, self._client.read_all("issues", {"state": "all", **changed}))
 
     def _listed_alone(self, number: int) -> ListedIssue | None:
         shown = self._look(f"issues/{number}")
-        return _listed(shown) if shown else None
+        return rest.listed(shown) if shown else None
 
     @contextmanager
     def _commenting(self, number: int) -> Iterator[None]:
@@ -293,7 +292,3 @@ class GiteaForge:
 
     def _wrote_trusted(self, shown: rest.Json) -> bool:
         return shown["user"] is not None and self._trusts(shown["user"]["login"])
-
-
-def _listed(shown: rest.Json) -> ListedIssue:
-    return ListedIssue(shown["number"], shown["body"] or "", parsed(shown["updated_at"]))

@@ -197,15 +197,7 @@ class GithubForge:
         """The repository, as this account sees it now; an App is not told its rights, and is believed to have them."""
         data = self._client.repository(fresh=True)
         may_push = bool((data.get("permissions") or {}).get("push"))
-        return RepositoryFacts(
-            full_name=data["full_name"],
-            url=data["html_url"],
-            default_branch=data["default_branch"],
-            account=self._login,
-            can_write=may_push or self._login.endswith("[bot]"),
-            archived=data["archived"],
-            has_issues=data["has_issues"],
-        )
+        return rest.facts_of(data, self._login, can_write=may_push or self._login.endswith("[bot]"))
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now; an unchanged answer costs nothing (ETag)."""
@@ -228,11 +220,11 @@ class GithubForge:
         query = {"state": "all", "sort": "created", "direction": "asc"}
         if since:
             query["since"] = utc_text(since)
-        return (rest.listed_on_github(data) for data in self._client.pages(self._client.path("issues"), **query))
+        return (rest.listed(data) for data in self._client.pages(self._client.path("issues"), **query))
 
     def _listed_alone(self, number: int) -> ListedIssue | None:
         data = self._read(number)
-        return None if data is None else rest.listed_on_github(data)
+        return None if data is None else rest.listed(data)
 
     def _read(self, number: int) -> Any:
         """The issue as JSON; one that was transferred is shown as what it became elsewhere, and is not here."""

@@ -54,6 +54,24 @@ def issue_of(data: Json, *, trusted: bool) -> Issue:
     )
 
 
+def listed(data: Json) -> ListedIssue:
+    """What the index keeps; the text of a pull request holds no marker."""
+    return ListedIssue(data["number"], "" if is_pull(data) else _text(data["body"]), parsed(data["updated_at"]))
+
+
+def facts_of(data: Json, account: str, *, can_write: bool) -> RepositoryFacts:
+    """A repository, as *account* sees it."""
+    return RepositoryFacts(
+        full_name=data["full_name"],
+        url=data["html_url"],
+        default_branch=data["default_branch"],
+        account=account,
+        can_write=can_write,
+        archived=data["archived"],
+        has_issues=data["has_issues"],
+    )
+
+
 def comment_of(data: Json, *, ours: bool, trusted: bool) -> Comment:
     """A comment of an issue or a pull request."""
     return Comment(
@@ -120,11 +138,6 @@ _GITHUB_VERDICTS: Final[Mapping[str, ReviewVerdict]] = {
 _GOOD: Final = {"success", "neutral", "skipped"}
 _LOG_STAMP: Final = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _EXCERPT: Final = 4000
-
-
-def listed_on_github(data: Json) -> ListedIssue:
-    """What the index keeps; the text of a pull request holds no marker."""
-    return ListedIssue(data["number"], "" if is_pull(data) else _text(data["body"]), parsed(data["updated_at"]))
 
 
 def github_pull(data: Json) -> PullRequest:
@@ -283,17 +296,4 @@ def checks_of(statuses: Iterable[Json]) -> tuple[CommitCheck, ...]:
             url=shown["target_url"],
         )
         for name, shown in sorted(newest.items())
-    )
-
-
-def facts_of(shown: Json, account: str) -> RepositoryFacts:
-    """A repository, as *account* sees it."""
-    return RepositoryFacts(
-        full_name=shown["full_name"],
-        url=shown["html_url"],
-        default_branch=shown["default_branch"],
-        account=account,
-        can_write=shown["permissions"]["push"],
-        archived=shown["archived"],
-        has_issues=shown["has_issues"],
     )

@@ -63,39 +63,6 @@ def container_name(mark: str) -> str:
     return f"irontree-{mark}"
 
 
-def command_in_container(
-    container: ContainerSpec,
-    argv: Sequence[str],
-    *,
-    mark: str,
-    cwd: Path,
-    variables: Iterable[str],
-    folders: Iterable[Path],
-    readable: Iterable[Path],
-    user: tuple[int, int],
-) -> list[str]:
-    """Run *argv* in a new container, in *cwd*, which is there under the same path, as are *folders*.
-
-    *readable* are there too, but cannot be written. *variables* are names alone: their values go by the environment of
-    this command, where `ps` does not show them to other users. *user* is our uid and gid: what
-    is written in the container has to be ours.
-    """
-    return [
-        *(container.engine, "run", "--rm", "--init", "--interactive", "--pull=never"),
-        *("--name", container_name(mark), "--workdir", str(cwd)),
-        *_mounted(cwd, *folders),
-        *(word for path in readable for word in ("--mount", _mount(path, path, readonly=True))),
-        *(word for given in container.mounts for word in ("--mount", _configured(given))),
-        *_identity(container, user),
-        *(() if container.network else ("--network", "none")),
-        *("--env", f"HOME={_HOME}"),
-        *(word for name in _common(variables) for word in ("--env", name)),
-        *container.options,
-        container.image,
-        *argv,
-    ]
-
-
 def never_ran(exit_code: int | None, output: str) -> bool:
     """Whether the engine ended with this because the program was not started."""
     return any(exit_code in codes and re.search(words, output, re.MULTILINE) for words, codes in _REFUSALS.items())
@@ -151,6 +118,8 @@ class Engine:
     """The port `ContainerEngine`; *environment* is the caller's, of which the engine's program gets what it needs."""
 
     environment: Mapping[str, str] = field(repr=False)
+    user: tuple[int, int] = field(default_factory=lambda: (os.getuid(), os.getgid()))
+    """Our uid and gid: what is written in a container has to be ours."""
 
     def command(
         self,
@@ -163,17 +132,25 @@ class Engine:
         folders: Sequence[Path],
         readable: Sequence[Path] = (),
     ) -> tuple[list[str], dict[str, str]]:
-        """The words that run *argv* in the container, and the environment of the engine's program itself."""
-        words = command_in_container(
-            container,
-            argv,
-            mark=mark,
-            cwd=cwd,
-            variables=(*environment, MARK),
-            folders=folders,
-            readable=readable,
-            user=(os.getuid(), os.getgid()),
-        )
+        """The words that run *argv* in a new container, in *cwd*, and the environment of the engine's program itself.
+
+        *cwd* and *folders* are there under the same paths, and *readable* too, which cannot be written. The words hold
+        names of variables alone: their values go by the environment, where `ps` does not show them to other users.
+        """
+        words = [
+            *(container.engine, "run", "--rm", "--init", "--interactive", "--pull=never"),
+            *("--name", container_name(mark), "--workdir", str(cwd)),
+            *_mounted(cwd, *folders),
+            *(word for path in readable for word in ("--mount", _mount(path, path, readonly=True))),
+            *(word for given in container.mounts for word in ("--mount", _configured(given))),
+            *_identity(container, self.user),
+            *(() if container.network else ("--network", "none")),
+            *("--env", f"HOME={_HOME}"),
+            *(word for name in _common((*environment, MARK)) for word in ("--env", name)),
+            *container.options,
+            container.image,
+            *argv,
+        ]
         return words, {**environment, **self._own()}
 
     def remove(self, engine: str, mark: str) -> bool:

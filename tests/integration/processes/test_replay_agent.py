@@ -31,7 +31,7 @@ def replay(tmp_path, patches):
     workspace = tmp_path / "workspace"
     git(tmp_path, "init", "--quiet", str(workspace))
     write(workspace, **{"app.py": "one\n"})
-    spec = AgentSpec(command=(sys.executable, "-m", "irontree.agents.recordings", str(patches.parent)))
+    spec = AgentSpec(command=(sys.executable, "-m", "irontree", "agents", "replay", str(patches.parent)))
     task = AgentTask(7, "core-model", 1, "prompt", workspace, tmp_path / "transcript")
 
     def attempt(number: int = 1, *more: str):

@@ -11,23 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.plan import ContainerSpec
-from irontree.processes.containers import command_in_container, container_name, never_ran
+from irontree.processes.containers import Engine, container_name, never_ran
+from irontree.processes.family import MARK
 
 IMAGE = f"tools@sha256:{'ab' * 32}"
 ADA, ROOT = (1000, 1000), (0, 0)
 
 
 def words(spec=None, *, argv=("make", "test"), variables=(), folders=(), readable=(), user=ADA, cwd="/work"):
-    return command_in_container(
+    return Engine({}, user).command(
         spec or ContainerSpec(image=IMAGE),
         argv,
         mark="0f",
         cwd=Path(cwd),
-        variables=variables,
+        environment=dict.fromkeys(variables, "value"),
         folders=[Path(folder) for folder in folders],
         readable=[Path(path) for path in readable],
-        user=user,
-    )
+    )[0]
 
 
 def pairs(found):
@@ -77,7 +77,7 @@ def test_configured_mounts_come_beside_the_workspace(given, mounted):
 
 def test_variables_are_named_and_those_of_this_machine_are_not():
     found = words(variables=["KEY", "PATH", "HOME", "TZ", "XDG_CACHE_HOME"])
-    assert [value for name, value in pairs(found) if name == "--env"] == ["HOME=/tmp", "KEY", "TZ"]
+    assert [value for name, value in pairs(found) if name == "--env"] == ["HOME=/tmp", MARK, "KEY", "TZ"]
 
 
 @pytest.mark.parametrize(
