@@ -16,13 +16,13 @@ from irontree.app import App, Origin
 from irontree.domain.decide import TIMER, Aggregate, Finalize, Recover, Run, Step, Verify, is_due
 from irontree.errors import AnswerRefused, IrontreeError
 from irontree.flows.gate import RecordAnswer, ask_until_taken, refuse_late_answers, take_late_answer
-from irontree.flows.runs.recovery import hold_liveness, start_loop, start_own_run, waits_if_refused
+from irontree.flows.runs.recovery import hold_liveness, start_issue, start_loop, waits_if_refused
 from irontree.flows.runs.runs import is_key_of_issue, issue_key, step_title, url_for, wait_for
 from irontree.flows.server.connection import finish_asked
 from irontree.services.answers.answers import Answer, validate
 from irontree.services.execution.steps import Idle, next_step
 from irontree.services.loops.choice import replacement
-from irontree.services.loops.loop import read_loop
+from irontree.services.loops.loop import loop_of, open_loops, read_loop
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.services.views.overview import title_of
@@ -92,9 +92,10 @@ def _superseded(app: App, number: int) -> bool:
 
 def _hand_over(app: App, number: int, loop_id: str | None) -> str | None:
     """If this run was created by hand, a second driver, start the issue's own run; returns where that is, in words."""
-    if is_key_of_issue(_key(), app, read_world(app).state(number)):
+    state = read_world(app).state(number)
+    if is_key_of_issue(_key(), app, state):
         return None
-    own = start_own_run(app, number, loop_id)
+    own = start_issue(app, state, loop_id or loop_of(open_loops(app), state.task_key))
     return f"the run of this issue is {own.name}: {url_for(own.id)}"
 
 

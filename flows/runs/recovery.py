@@ -46,7 +46,7 @@ from irontree.flows.server.connection import end_with_runner
 from irontree.ports import Lock
 from irontree.services.answers.approve import names_issues, standing_of
 from irontree.services.execution.steps import catch_up, next_step
-from irontree.services.loops.loop import loop_of, open_loops, read_loop, read_loops
+from irontree.services.loops.loop import read_loop, read_loops
 from irontree.services.questions.questions import Question, question_of_loop
 from irontree.services.record import read_world
 from irontree.services.views.overview import title_of
@@ -89,12 +89,6 @@ def start_issue(app: App, state: TaskState, loop_id: str | None) -> RunInfo:
             name=row_title(app, state),
             tags=tags(app, issue_tag(state.issue_number)),
         )
-
-
-def start_own_run(app: App, number: int, loop_id: str | None) -> RunInfo:
-    """Start the issue's own run in place of one created by hand, in the loop it names or the issue's loop."""
-    state = read_world(app).state(number)
-    return start_issue(app, state, loop_id or loop_of(open_loops(app), state.task_key))
 
 
 def start_loop(app: App, loop_id: str) -> RunInfo:

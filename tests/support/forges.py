@@ -15,7 +15,7 @@ from typing import Protocol
 from irontree.forges import ForgeSettings
 from irontree.forges.local import LocalForge
 from irontree.forges.memory import MemoryForge, Tracker
-from irontree.ports import Forge, ReviewVerdict
+from irontree.ports import Forge, Remark, Review, ReviewVerdict
 from irontree.store.codec import read_mapping, write_mapping
 
 Remarks = tuple[tuple[str, int, str], ...]
@@ -89,6 +89,39 @@ def settings(folder: Path, account: str) -> ForgeSettings:
     return ForgeSettings(folder, account, Noon(), read_mapping, write_mapping)
 
 
+def merge(tracker: Tracker, number: int, by: str) -> str:
+    """Merge a pull request of the memory forge as *by*; the merge commit."""
+    sha = f"{number:040x}"
+    tracker.pulls[number] = replace(tracker.pulls[number], state="closed", merged=True, merge_sha=sha, merged_by=by)
+    tracker.issues[number] = replace(tracker.issues[number], state="closed")
+    return sha
+
+
+def hand_in(
+    tracker: Tracker, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()
+) -> None:
+    """Hand a review in there as *author*."""
+    reviews = tracker.handed_in.setdefault(number, [])
+    index = len(reviews) + 1
+    url = f"memory:issue-{number}#review-{index}"
+    said = tuple(
+        Remark(f"{number}-{index}-{at}", author, trusted=False, body=text, path=path, line=line, url=url)
+        for at, (path, line, text) in enumerate(remarks)
+    )
+    reviews.append(
+        Review(
+            id=f"{number}-{index}",
+            author=author,
+            trusted=False,
+            verdict=verdict,
+            body=body,
+            commit=tracker.pulls[number].head_sha,
+            url=url,
+            remarks=said,
+        )
+    )
+
+
 def change_comment(tracker: Tracker, number: int, comment_id: str, body: str) -> None:
     """Put other words into a comment of the memory forge, as people with write access may."""
     there = tracker.comments[number]
@@ -107,13 +140,13 @@ class MemoryStage:
         )
 
     def push(self, branch: str, sha: str) -> None:
-        self.tracker.push(branch, sha)
+        self.tracker.branches[branch] = sha
 
     def merge(self, number: int) -> str:
-        return self.tracker.merge(number, "writer")
+        return merge(self.tracker, number, "writer")
 
     def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:
-        self.tracker.review(number, author, verdict, body, remarks)
+        hand_in(self.tracker, number, author, verdict, body, remarks)
 
     def dismiss(self, account: str) -> None:
         self.tracker.writers.discard(account)

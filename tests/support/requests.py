@@ -12,6 +12,7 @@ from irontree.errors import RemoteUnavailable
 from irontree.ports import PullRequest
 from irontree.repository.memory import Commit
 from irontree.services.execution.steps import catch_up, perform
+from tests.support.forges import merge as merge_request
 from tests.support.world import GREETING, ONE_TASK, Scene, does, make_scene
 
 BRANCH = "feature/1-greeting"
@@ -62,7 +63,7 @@ def merge(scene: Scene, by: str = "grace", squash: bool = False) -> str:
         files = scene.repository.commits[sha].files
         sha = scene.repository.add(Commit(files, (scene.repository.remote["main"],), "Greeting (#2)"))
     scene.repository.remote["main"] = sha
-    tracker.merge(asked.number, by)
+    merge_request(tracker, asked.number, by)
     tracker.pulls[asked.number] = replace(tracker.pulls[asked.number], head_sha=asked.head_sha, merge_sha=sha)
     tracker.issues[scene.number()] = replace(tracker.issues[scene.number()], state="closed")  # `Closes #1`
     return sha

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from irontree.agents import acp_messages as acp
@@ -44,29 +44,26 @@ class SessionEnd:
     words: str = ""
 
 
+@dataclass
 class AcpSession:
     """The port `Conversation` for one prompt; *note* gets the lines for the progress shown."""
 
-    def __init__(
-        self,
-        prompt: str,
-        workspace: Path,
-        rules: Sequence[PermissionRule],
-        note: Callable[[str], None],
-    ) -> None:
-        self._prompt = prompt
-        self._workspace = workspace.resolve()
-        self._rules = rules
-        self._note = note
-        self._calls: dict[str, acp.ToolCall] = {}
-        self._greeting = acp.Greeting(acp.VERSION, "", ())
-        self._said = ""
-        self._unshown = ""
-        self._stopping = False
-        self.ended: SessionEnd | None = None
-        self.session: str | None = None
-        self.usage = Usage()
-        self.denied: list[str] = []
+    prompt: str
+    workspace: Path
+    rules: Sequence[PermissionRule]
+    note: Callable[[str], None]
+    ended: SessionEnd | None = None
+    session: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    denied: list[str] = field(default_factory=list)
+    _calls: dict[str, acp.ToolCall] = field(default_factory=dict)
+    _logins: tuple[str, ...] = ()
+    _said: str = ""
+    _unshown: str = ""
+    _stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self.workspace = self.workspace.resolve()
 
     @property
     def over(self) -> bool:
@@ -127,17 +124,17 @@ class AcpSession:
                 SessionEnd(words=f"it speaks {spoken} of the Agent Client Protocol; version {acp.VERSION} is needed")
             )
             return b""
-        self._greeting = greeting
+        self._logins = greeting.logins
         if greeting.name:
             self._show(f"agent: {greeting.name}")
-        return acp.new_session(_NEW_SESSION, str(self._workspace))
+        return acp.new_session(_NEW_SESSION, str(self.workspace))
 
     def _give_work(self, session: str | None) -> bytes:
         if session is None:
             self._end(SessionEnd(words="it opened no session"))
             return b""
         self.session = session
-        return acp.prompt(_PROMPT, session, self._prompt)
+        return acp.prompt(_PROMPT, session, self.prompt)
 
     def _answer(self, request: acp.Request) -> bytes:
         if request.method != acp.ASK_PERMISSION:
@@ -151,8 +148,8 @@ class AcpSession:
     def _decide(self, asked: acp.PermissionAsked) -> str | None:
         """The option to choose: allow once, or reject; `None` if neither is offered."""
         call = self._known(asked.call)
-        wanted = _tool_request(call, self._workspace)
-        denied = denials(self._rules, wanted)
+        wanted = _tool_request(call, self.workspace)
+        denied = denials(self.rules, wanted)
         if not denied and asked.yes is not None:
             self._show(f"allowed: {wanted.tool} {', '.join(wanted.subjects)}")
             return asked.yes
@@ -208,9 +205,9 @@ class AcpSession:
         return known
 
     def _with_logins(self, code: int, words: str) -> str:
-        if code != acp.AUTH_REQUIRED or not self._greeting.logins:
+        if code != acp.AUTH_REQUIRED or not self._logins:
             return words
-        return f"{words} (it can be logged in by: {', '.join(self._greeting.logins)})"
+        return f"{words} (it can be logged in by: {', '.join(self._logins)})"
 
     def _end(self, ended: SessionEnd) -> None:
         self._flush()
@@ -226,7 +223,7 @@ class AcpSession:
 
     def _note_line(self, line: str) -> None:
         if line.strip():
-            self._note(line.strip()[:LINE_CHARACTERS])
+            self.note(line.strip()[:LINE_CHARACTERS])
 
 
 def _tool_request(call: acp.ToolCall, workspace: Path) -> ToolRequest:

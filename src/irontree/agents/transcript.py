@@ -6,7 +6,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from os import stat_result
 from os.path import samestat
 from pathlib import Path
@@ -103,43 +103,36 @@ class Surroundings:
         return text
 
 
+@dataclass
 class OutputReader:
     """Takes each line of output: into the log, to the progress shown, and the newest for the result.
 
     *tell* turns one line into words for a person, or None; *add* adds what it says of the `usage` so far.
     """
 
-    def __init__(
-        self,
-        log: BinaryIO,
-        progress: Progress,
-        tell: Callable[[str], str | None],
-        surroundings: Surroundings,
-        add: UsageCount = says_nothing,
-    ) -> None:
-        self._log = log
-        self._progress = progress
-        self._tell = tell
-        self._surroundings = surroundings
-        self._add = add
-        self.told: deque[str] = deque(maxlen=TAIL_LINES)
-        self.usage = Usage()
+    log: BinaryIO
+    progress: Progress
+    tell: Callable[[str], str | None]
+    surroundings: Surroundings
+    add: UsageCount = says_nothing
+    told: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
+    usage: Usage = field(default_factory=Usage)
 
     def hear(self, line: bytes) -> None:
         """Take one line."""
-        clean = self._surroundings.without_secrets(line)
-        self._log.write(clean)
+        clean = self.surroundings.without_secrets(line)
+        self.log.write(clean)
         text = clean.decode("utf-8", "replace").rstrip()
-        self.usage = self._add(self.usage, text)
-        words = self._tell(text)
+        self.usage = self.add(self.usage, text)
+        words = self.tell(text)
         for told in (words or "").splitlines():
             self.told.append(told)
-            self._progress.note(told)
+            self.progress.note(told)
 
     def lines(self) -> Iterable[str]:
         """All lines again, through our own handle: what the program did to the file's name does not matter."""
-        self._log.seek(0)
-        return (line.decode("utf-8", "replace") for line in self._log)
+        self.log.seek(0)
+        return (line.decode("utf-8", "replace") for line in self.log)
 
 
 def filled(command: Sequence[str], task: AgentTask, prompt_file: Path) -> list[str]:

@@ -28,7 +28,7 @@ from irontree.services.work.preflight import require_agent
 FOLDER = "irontree-demo"
 SHOT_AT = "share-the-costs-name-who-took-part"
 """The task during whose first attempt `--kill` kills the flows."""
-_ANSWERS = "--answer 'issue-6=send-back:Begin with the total' --answer 'issue-6=accept:Now everybody can read it'"
+ANSWERS: Final = ("issue-6=send-back:Begin with the total", "issue-6=accept:Now everybody can read it")
 """The answers that a script gives to the demo's only question, which is asked twice."""
 
 
@@ -48,7 +48,8 @@ def run(context: Context) -> int:
     with local_server(app) as server:
         proposal = propose(app, place.document)
         where = "" if options.place == FOLDER else f"{shlex.quote(options.place)} "
-        command = f"run: {this_program()} demo {where}--approve {proposal.revision} {_ANSWERS}"
+        answers = " ".join(f"--answer '{answer}'" for answer in ANSWERS)
+        command = f"run: {this_program()} demo {where}--approve {proposal.revision} {answers}"
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start, command=command)
         with app.driver.hold(f"{proposal.what}, publish", wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.revision, app.origin.actor)

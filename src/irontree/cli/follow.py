@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TextIO
+from typing import Final, TextIO
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -197,19 +197,6 @@ CRASHES = 3
 CONTEXT_LINES = 6
 
 
-class Screen(Protocol):
-    """What the follower needs of a terminal."""
-
-    def say(self, text: str) -> None:
-        """One line that stays."""
-
-    def busy(self, text: str) -> None:
-        """What is in progress; replaced by the next call."""
-
-    def ask(self, question: Question, asked: Form, url: str, still_open: StillOpen) -> Answer | None:
-        """The user's answer; `None` if there is no user, or if it was answered elsewhere meanwhile."""
-
-
 EventPosition = tuple[int, str]
 """An issue's stream: its number and approved revision. A task that was approved again begins a new one."""
 
@@ -257,7 +244,7 @@ class Follower:
     app: App
     session: TerminalSession
     loop_id: str
-    screen: Screen
+    screen: PlainScreen | RichScreen
     prepared: list[Prepared]
     person: str
     shown: ShownSoFar

@@ -26,12 +26,6 @@ PROJECT: Final = "fairshare"
 DOCUMENT: Final = "requirements.md"
 CHECK: Final = {"name": "tests", "run": "python3 -m unittest -q"}
 
-ANSWERS: Final = (
-    "issue-6=send-back:Begin with the total, line the amounts up, and say in words who owes and who gets money back",
-    "issue-6=accept:Now everybody can read it",
-)
-"""Answers to the sample's one question, as given in a terminal or a form, in order."""
-
 
 def requirements() -> Requirements:
     """The sample's parsed requirement document; tree, keys and revision are the same wherever it is laid out."""

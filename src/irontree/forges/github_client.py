@@ -9,7 +9,7 @@ to it, since it drops the query and takes 307 for an answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -210,42 +210,15 @@ class GithubClient:
         follow: bool = False,
     ) -> HttpAnswer:
         """The answer, whatever its status, after waiting where waiting helps. Raises RemoteUnavailable without one."""
-        outcome = patiently(
-            lambda: self._once(verb, path, parameters, body, headers, follow=follow),
-            verb,
-            self._now,
-            self._settings.sleep,
-        )
+
+        def send() -> tuple[int, dict[str, Any], str]:
+            given, sent = dict(parameters or {}), dict(headers or {})
+            return self._requester.requestJson(verb, path, given, sent, body, follow_302_redirect=follow)
+
+        outcome = patiently(lambda: _outcome_of(send), verb, self._now, self._settings.sleep)
         if isinstance(outcome, NoAnswer):
             raise no_answer(self.url, outcome)
         return outcome
-
-    def _once(
-        self,
-        verb: str,
-        path: str,
-        parameters: Mapping[str, Any] | None,
-        body: Mapping[str, Any] | None,
-        headers: Mapping[str, str] | None,
-        *,
-        follow: bool,
-    ) -> HttpOutcome:
-        """One request. What `requests` raises is an OSError; GithubException comes from fetching an App's token."""
-        try:
-            status, received, text = self._requester.requestJson(
-                verb, path, dict(parameters or {}), dict(headers or {}), body, follow_302_redirect=follow
-            )
-        except OSError as error:
-            return NoAnswer(_reason(error))
-        except github.GithubException as error:
-            return HttpAnswer(error.status, {k.lower(): v for k, v in (error.headers or {}).items()}, error.data)
-        except RuntimeError as error:
-            raise RemoteFailed(str(error), remedy="set forge.url to the address that it redirects to") from error
-        except jwt.PyJWTError as error:
-            raise ConfigRefused(
-                "the private key of the GitHub App cannot be used", remedy="download it again"
-            ) from error
-        return HttpAnswer(status, received, _parsed(text))
 
     @cached_property
     def _requester(self) -> Requester:
@@ -268,6 +241,21 @@ class GithubClient:
 
     def _now(self) -> datetime:
         return self._settings.clock.now()
+
+
+def _outcome_of(send: Callable[[], tuple[int, dict[str, Any], str]]) -> HttpOutcome:
+    """One request. What `requests` raises is an OSError; GithubException comes from fetching an App's token."""
+    try:
+        status, received, text = send()
+    except OSError as error:
+        return NoAnswer(_reason(error))
+    except github.GithubException as error:
+        return HttpAnswer(error.status, {k.lower(): v for k, v in (error.headers or {}).items()}, error.data)
+    except RuntimeError as error:
+        raise RemoteFailed(str(error), remedy="set forge.url to the address that it redirects to") from error
+    except jwt.PyJWTError as error:
+        raise ConfigRefused("the private key of the GitHub App cannot be used", remedy="download it again") from error
+    return HttpAnswer(status, received, _parsed(text))
 
 
 def api_url(url: str) -> str:

@@ -20,10 +20,8 @@ from irontree.ports import (
     Links,
     PullRequest,
     PullRequestChanges,
-    Remark,
     RepositoryFacts,
     Review,
-    ReviewVerdict,
 )
 
 
@@ -50,46 +48,6 @@ class Tracker:
     """So many of the newest issues are not in listings yet."""
     breaks_behind: int | None = None
     """A listing of more issues than this breaks off on its way."""
-
-    def push(self, branch: str, sha: str) -> None:
-        """Point *branch* at *sha*, as `git push` does."""
-        self.branches[branch] = sha
-
-    def merge(self, number: int, by: str) -> str:
-        """Merge a pull request as *by*; the merge commit."""
-        sha = f"{number:040x}"
-        pull = self.pulls[number]
-        self.pulls[number] = replace(pull, state="closed", merged=True, merge_sha=sha, merged_by=by)
-        self.issues[number] = replace(self.issues[number], state="closed")
-        return sha
-
-    def review(
-        self,
-        number: int,
-        author: str,
-        verdict: ReviewVerdict,
-        body: str,
-        remarks: tuple[tuple[str, int, str], ...] = (),
-    ) -> None:
-        """Hand a review in as *author*; remarks are path, line and text."""
-        reviews = self.handed_in.setdefault(number, [])
-        index = len(reviews) + 1
-        url = f"memory:issue-{number}#review-{index}"
-        reviews.append(
-            Review(
-                id=f"{number}-{index}",
-                author=author,
-                trusted=False,
-                verdict=verdict,
-                body=body,
-                commit=self.pulls[number].head_sha,
-                url=url,
-                remarks=tuple(
-                    Remark(f"{number}-{index}-{at}", author, trusted=False, body=text, path=path, line=line, url=url)
-                    for at, (path, line, text) in enumerate(remarks)
-                ),
-            )
-        )
 
     def check(self, sha: str, check: CommitCheck) -> None:
         """Set the result of a CI check."""

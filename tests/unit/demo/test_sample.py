@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from irontree.cli.demo import ANSWERS
 from irontree.demo import layout as sample
 from irontree.domain.graph import Graph
 from irontree.domain.halt import RULE, choices
@@ -60,7 +61,7 @@ def test_a_third_attempt_at_the_judged_task_changes_nothing():
     assert sample.data("patches").joinpath("print-a-summary", "3.patch").read_bytes() == b""
 
 
-@pytest.mark.parametrize("answer", sample.ANSWERS)
+@pytest.mark.parametrize("answer", ANSWERS)
 def test_the_answers_are_legal_choices_for_the_issue_that_asks(answer):
     issue, _, rest = answer.partition("=")
     choice, _, note = rest.partition(":")
