@@ -400,7 +400,6 @@ class PullRequest:
     """The commit that brought it into the base branch; None before that."""
     merged_by: str | None
     """The account that merged it; None before that, or where the forge does not know."""
-    author: str
     url: str
 
 
@@ -408,13 +407,11 @@ class PullRequest:
 class Remark:
     """A review's comment on a line; `path` and `line` are None where the forge shows none."""
 
-    id: str
     author: str
     trusted: bool
     body: str
     path: str | None
     line: int | None
-    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +425,6 @@ class Review:
     body: str
     commit: str
     """The SHA that was reviewed; empty where the forge does not say."""
-    url: str
     remarks: tuple[Remark, ...] = ()
 
 
@@ -438,7 +434,6 @@ class CommitCheck(NamedTuple):
     name: str
     state: CheckState
     summary: str
-    url: str
     excerpt: str = ""
     """The tail of its log or its annotations, some 4 KB at most; empty if the forge shows none."""
 

@@ -102,21 +102,15 @@ def hand_in(
 ) -> None:
     """Hand a review in there as *author*."""
     reviews = tracker.handed_in.setdefault(number, [])
-    index = len(reviews) + 1
-    url = f"memory:issue-{number}#review-{index}"
-    said = tuple(
-        Remark(f"{number}-{index}-{at}", author, trusted=False, body=text, path=path, line=line, url=url)
-        for at, (path, line, text) in enumerate(remarks)
-    )
+    said = tuple(Remark(author, trusted=False, body=text, path=path, line=line) for path, line, text in remarks)
     reviews.append(
         Review(
-            id=f"{number}-{index}",
+            id=f"{number}-{len(reviews) + 1}",
             author=author,
             trusted=False,
             verdict=verdict,
             body=body,
             commit=tracker.pulls[number].head_sha,
-            url=url,
             remarks=said,
         )
     )

@@ -253,7 +253,6 @@ class LocalForge(LocalFiles):
             base_branch=base,
             merge_sha=merge_sha,
             merged_by=merged_by,
-            author=self._author(fields),
             url=path.absolute().as_uri(),
         )
 
@@ -274,7 +273,6 @@ class LocalForge(LocalFiles):
             verdict=_verdict(fields),
             body=body,
             commit=str(fields.get("commit", "")),
-            url=path.absolute().as_uri(),
         )
 
 
@@ -289,7 +287,7 @@ def _check(name: str, entry: object) -> CommitCheck:
     fields = entry if isinstance(entry, dict) else {}
     states: dict[str, CheckState] = {state: state for state in get_args(CheckState)}
     state = states.get(str(fields.get("state", "")), "pending")
-    return CommitCheck(name, state, str(fields.get("description", "")), str(fields.get("url", "")))
+    return CommitCheck(name, state, str(fields.get("description", "")))
 
 
 def _names(labels: object) -> tuple[str, ...]:

@@ -156,7 +156,6 @@ class MemoryForge:
             base_branch=base,
             merge_sha=None,
             merged_by=None,
-            author=self._account,
             url=f"memory:issue-{number}",
         )
         return self._answered(self._pull(number))
@@ -184,7 +183,7 @@ class MemoryForge:
         return tuple(checks[name] for name in sorted(checks))
 
     def set_commit_status(self, sha: str, *, name: str, state: CheckState, description: str) -> None:
-        check = CommitCheck(name, state, one_line(description), "")
+        check = CommitCheck(name, state, one_line(description))
         self.tracker.check(sha, check)
         self._answered(check)
 

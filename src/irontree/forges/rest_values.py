@@ -95,7 +95,6 @@ def review_of(data: Json, verdict: ReviewVerdict, remarks: Iterable[Remark], *, 
         verdict=verdict,
         body=_text(data["body"]),
         commit=data.get("commit_id") or "",
-        url=data["html_url"],
         remarks=tuple(remarks),
     )
 
@@ -103,13 +102,11 @@ def review_of(data: Json, verdict: ReviewVerdict, remarks: Iterable[Remark], *, 
 def remark_of(data: Json, line: int | None, *, trusted: bool) -> Remark:
     """A review's comment on a *line*, or on a whole file."""
     return Remark(
-        id=str(data["id"]),
         author=author_of(data),
         trusted=trusted,
         body=_text(data["body"]),
         path=data.get("path") or None,
         line=line,
-        url=data["html_url"],
     )
 
 
@@ -155,7 +152,6 @@ def github_pull(data: Json) -> PullRequest:
         base_branch=data["base"]["ref"],
         merge_sha=data.get("merge_commit_sha") if merged else None,
         merged_by=((data.get("merged_by") or {}).get("login") or GHOST) if merged else None,
-        author=author_of(data),
         url=data["html_url"],
     )
 
@@ -177,7 +173,6 @@ def status_check(data: Json) -> CommitCheck:
         name=data["context"],
         state=states.get(data["state"], "failure"),
         summary=data.get("description") or "",
-        url=data.get("target_url") or "",
     )
 
 
@@ -195,7 +190,6 @@ def run_check(data: Json, excerpt: str) -> CommitCheck:
         name=data["name"],
         state=run_state(data),
         summary=output.get("title") or data.get("conclusion") or data["status"],
-        url=data.get("html_url") or data.get("details_url") or "",
         excerpt=excerpt,
     )
 
@@ -250,7 +244,6 @@ def gitea_pull(shown: Json) -> PullRequest:
         base_branch=shown["base"]["label"],
         merge_sha=shown["merge_commit_sha"] or None,
         merged_by=shown["merged_by"]["login"] if shown["merged_by"] else None,
-        author=author_of(shown),
         url=shown["html_url"],
     )
 
@@ -293,7 +286,6 @@ def checks_of(statuses: Iterable[Json]) -> tuple[CommitCheck, ...]:
             name=name,
             state=_STATES.get(shown["status"], "pending"),
             summary=shown["description"],
-            url=shown["target_url"],
         )
         for name, shown in sorted(newest.items())
     )

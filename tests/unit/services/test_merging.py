@@ -139,7 +139,7 @@ def sent_back(scene: Scene) -> None:
 def failed_for_good(scene: Scene) -> None:
     scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
     work(scene)
-    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "flaky", ""))
+    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "flaky"))
     look(scene)
 
 

@@ -129,14 +129,14 @@ def test_it_is_a_draft_until_the_log_calls_it_verified(scene: Scene):
 def test_it_stays_a_draft_while_ci_is_at_work(scene: Scene):
     """Where the commit that it stands on has checks, those of the new one may only not have begun yet."""
     before = scene.repository.remote["main"]
-    scene.tracker.check(before, CommitCheck("build", "success", "", ""))
+    scene.tracker.check(before, CommitCheck("build", "success", ""))
     work(scene)
     assert request(scene).draft
     head = request(scene).head_sha
-    scene.tracker.check(head, CommitCheck("build", "pending", "", ""))
+    scene.tracker.check(head, CommitCheck("build", "pending", ""))
     look(scene)
     assert request(scene).draft
-    scene.tracker.check(head, CommitCheck("build", "success", "", ""))
+    scene.tracker.check(head, CommitCheck("build", "success", ""))
     look(scene)
     assert not request(scene).draft
 
@@ -319,7 +319,7 @@ def test_a_stranger_sends_nothing_back(scene: Scene):
 
 def test_a_red_ci_is_the_context_of_the_next_attempt(scene: Scene):
     work(scene)
-    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "2 errors", "", "E501 line too long"))
+    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "2 errors", "E501 line too long"))
     look(scene)
     assert scene.events()[-1] == "verify_failed_retryable"
     work(scene)
@@ -333,21 +333,21 @@ def test_a_red_ci_sends_the_same_commit_back_once_and_a_person_is_told_that_noth
     scene.agent = ScriptedAgent(does(greet_txt="hello"), *[lambda _: None] * 2, does(greet_txt="hello, again"))
     work(scene)
     head = request(scene).head_sha
-    scene.tracker.check(head, CommitCheck("lint", "failure", "2 errors", ""))
+    scene.tracker.check(head, CommitCheck("lint", "failure", "2 errors"))
     look(scene)
     work(scene)
     look(scene)
     assert scene.events()[-1] == "verify_pending_acceptance"
     told = "lint (CI) failed at the commit that is proposed, and the agent found nothing to change"
     assert scene.last().meta["reasons"][-1] == told
-    scene.tracker.check(head, CommitCheck("build", "failure", "", ""))
+    scene.tracker.check(head, CommitCheck("build", "failure", ""))
     look(scene)
     assert scene.last().meta["failed_check"] == "build (CI)", "another check is another reason"
     work(scene)
     answer_issue(scene.app, scene.number(), sends_back("then say it again"))
     work(scene)
     assert request(scene).head_sha != head
-    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "2 errors", ""))
+    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "2 errors"))
     look(scene)
     assert scene.last().meta["failed_at"] == request(scene).head_sha, "another commit is, too"
 
@@ -355,7 +355,7 @@ def test_a_red_ci_sends_the_same_commit_back_once_and_a_person_is_told_that_noth
 def test_the_last_attempt_sent_back_by_ci_is_terminal(scene: Scene):
     scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
     work(scene)
-    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "2 errors", ""))
+    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "2 errors"))
     look(scene)
     assert scene.events()[-1] == "verify_failed_terminal"
 
