@@ -383,8 +383,7 @@ ReviewVerdict = Literal["approved", "changes_requested", "commented", "dismissed
 CheckState = Literal["pending", "success", "failure"]
 
 
-@dataclass(frozen=True, slots=True)
-class PullRequest:
+class PullRequest(NamedTuple):
     """A pull request; it shares the numbers of the issues, and comments and labels with them."""
 
     number: int
@@ -403,8 +402,7 @@ class PullRequest:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(NamedTuple):
     """A review's comment on a line; `path` and `line` are None where the forge shows none."""
 
     author: str
@@ -414,8 +412,7 @@ class Remark:
     line: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(NamedTuple):
     """A review that was handed in; `trusted` if its author is us or has write access (R20)."""
 
     id: str
@@ -515,8 +512,7 @@ class Label(NamedTuple):
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(NamedTuple):
     """A comment; `ours` if our own account wrote it, `trusted` if its author is us or has write access (R20)."""
 
     id: str
@@ -530,8 +526,7 @@ class Comment:
     """Whether it was edited after it was posted, which other users than its author may do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(NamedTuple):
     """An issue as the forge shows it; `trusted` if its author is us or has write access (R8)."""
 
     number: int

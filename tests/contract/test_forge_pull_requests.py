@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -85,7 +84,7 @@ def test_a_branch_that_is_not_there_or_has_nothing_new_is_named(forge: Forge, he
 def test_an_edit_changes_what_is_given_and_leaves_the_rest(forge: Forge, pull: PullRequest):
     forge.edit_pull_request(pull.number, body="Other")
     after = forge.edit_pull_request(pull.number, title="two\nlines", draft=False)
-    assert after == replace(pull, title="two lines", body="Other", draft=False)
+    assert after == pull._replace(title="two lines", body="Other", draft=False)
     assert forge.edit_pull_request(pull.number, draft=True).draft
     assert forge.edit_pull_request(pull.number, draft=True).draft
 

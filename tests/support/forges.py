@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -92,8 +92,8 @@ def settings(folder: Path, account: str) -> ForgeSettings:
 def merge(tracker: Tracker, number: int, by: str) -> str:
     """Merge a pull request of the memory forge as *by*; the merge commit."""
     sha = f"{number:040x}"
-    tracker.pulls[number] = replace(tracker.pulls[number], state="closed", merged=True, merge_sha=sha, merged_by=by)
-    tracker.issues[number] = replace(tracker.issues[number], state="closed")
+    tracker.pulls[number] = tracker.pulls[number]._replace(state="closed", merged=True, merge_sha=sha, merged_by=by)
+    tracker.issues[number] = tracker.issues[number]._replace(state="closed")
     return sha
 
 
@@ -119,7 +119,7 @@ def hand_in(
 def change_comment(tracker: Tracker, number: int, comment_id: str, body: str) -> None:
     """Put other words into a comment of the memory forge, as people with write access may."""
     there = tracker.comments[number]
-    there[:] = [replace(each, body=body, edited=True) if each.id == comment_id else each for each in there]
+    there[:] = [each._replace(body=body, edited=True) if each.id == comment_id else each for each in there]
 
 
 class MemoryStage:

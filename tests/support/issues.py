@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from irontree.app import App
 from irontree.domain.commands import Issues, OpenIssues
 from irontree.services.answers.approve import adopt
@@ -24,7 +22,7 @@ def write(scene: Scene, title: str = "Greeting", body: str = CLEAR, *, author: s
 
 def edit(scene: Scene, number: int, **changes) -> None:
     """Change title, body, state or `pull_request` of an issue behind our back."""
-    scene.tracker.issues[number] = replace(scene.tracker.issues[number], **changes)
+    scene.tracker.issues[number] = scene.tracker.issues[number]._replace(**changes)
 
 
 def say(scene: Scene, number: int, body: str, *, author: str = "us") -> None:

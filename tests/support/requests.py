@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +63,8 @@ def merge(scene: Scene, by: str = "grace", squash: bool = False) -> str:
         sha = scene.repository.add(Commit(files, (scene.repository.remote["main"],), "Greeting (#2)"))
     scene.repository.remote["main"] = sha
     merge_request(tracker, asked.number, by)
-    tracker.pulls[asked.number] = replace(tracker.pulls[asked.number], head_sha=asked.head_sha, merge_sha=sha)
-    tracker.issues[scene.number()] = replace(tracker.issues[scene.number()], state="closed")  # `Closes #1`
+    tracker.pulls[asked.number] = tracker.pulls[asked.number]._replace(head_sha=asked.head_sha, merge_sha=sha)
+    tracker.issues[scene.number()] = tracker.issues[scene.number()]._replace(state="closed")  # `Closes #1`
     return sha
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 from irontree.app import App
@@ -63,7 +62,7 @@ def run(context: Context) -> int:
     app = context.look()
     if context.options.loop_id is None:
         rows = overview(app).loops
-        context.console.show(lambda: {"loops": [asdict(row) for row in rows]}, list_blocks(rows))
+        context.console.show(lambda: {"loops": [row._asdict() for row in rows]}, list_blocks(rows))
         return 0
     loop, world = read_loop(app, context.options.loop_id), read_world(app)
     records, budgets = app.loops.read(loop.id).records, read_funds(app, world).of_loop(loop)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, listing, short_sha
@@ -40,8 +39,7 @@ STYLES: Final[dict[str, Style]] = {
 _BY_SERVE: Final = "Or start again what serves every repository on your list (`irontree repos`)"
 
 
-@dataclass(frozen=True, slots=True)
-class StatusView:
+class StatusView(NamedTuple):
     """What is shown: the listing, questions, skipped keys, what to type next, why questions may be missing."""
 
     found: Overview
@@ -99,9 +97,9 @@ def as_json(glance: StatusView) -> dict[str, Any]:
     """The documented JSON keys."""
     found = glance.found
     return {
-        "issues": [asdict(row) | {"skipped": row.task_key in glance.skipped} for row in found.issues],
+        "issues": [row._asdict() | {"skipped": row.task_key in glance.skipped} for row in found.issues],
         "questions": [question_json(question) for question in glance.asked],
-        "loops": [asdict(row) for row in found.loops],
+        "loops": [row._asdict() for row in found.loops],
         "budgets": budgets_json(found.budgets),
         "busy": found.busy,
         "active_loop": found.active_loop,

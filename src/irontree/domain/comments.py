@@ -48,8 +48,8 @@ def _no_hex(found: re.Match[str]) -> str:
 
 
 _RULES: Final = (
-    _Rule("a secret", SECRET, HIDDEN),
-    _Rule("a login in an address", LOGIN_IN_URL, WITHOUT_LOGIN),
+    _Rule("a secret", re.compile(SECRET), HIDDEN),
+    _Rule("a login in an address", re.compile(LOGIN_IN_URL), WITHOUT_LOGIN),
     _Rule("raw HTML", re.compile(r"<(?=[!/?a-z])", re.IGNORECASE), "&lt;"),
     _Rule("a code fence", re.compile("`{3,}|~{3,}"), "'''"),
     _Rule("a dump of the event log", re.compile(r"^[ \t]*-{3,}", re.MULTILINE), "\N{EM DASH}"),

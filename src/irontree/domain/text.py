@@ -51,7 +51,8 @@ HIDDEN: Final = "(secret)"
 MIN_LENGTH: Final = 8
 """Shorter values may as well be ordinary words."""
 
-_NAME = re.compile(r"TOKEN|SECRET|PASSW|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)
+# Texts: `re` compiles and keeps each with its first use, and most commands look for no secret.
+_NAME = r"(?i)TOKEN|SECRET|PASSW|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL"
 _SHAPES = (
     r"gh[pousr]_[A-Za-z0-9]{30,}",
     r"github_pat_\w{22,}",
@@ -72,13 +73,12 @@ _SHAPES = (
 )
 _TOKEN = rf"(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
 _KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
-SECRET: Final = re.compile(f"{_KEY_BLOCK}|{_TOKEN}")
+SECRET: Final = f"{_KEY_BLOCK}|{_TOKEN}"
 """A token of a common forge or cloud provider, a JSON web token, or a private key."""
 _LOGIN = "[^\\s/?#@<>\"'`*]"
-LOGIN_IN_URL: Final = re.compile(
-    rf"(?P<scheme>\b[a-z][a-z0-9+.-]{{0,15}}://)"
-    rf"(?:(?:(?<=http://)|(?<=https://)){_LOGIN}{{1,256}}|{_LOGIN}{{0,128}}:{_LOGIN}{{1,128}})@",
-    re.IGNORECASE,
+LOGIN_IN_URL: Final = (
+    rf"(?i)(?P<scheme>\b[a-z][a-z0-9+.-]{{0,15}}://)"
+    rf"(?:(?:(?<=http://)|(?<=https://)){_LOGIN}{{1,256}}|{_LOGIN}{{0,128}}:{_LOGIN}{{1,128}})@"
 )
 """User and password before the host of an address; for http(s) also a user alone, which is mostly a token."""
 WITHOUT_LOGIN: Final = r"\g<scheme>***@"
@@ -86,7 +86,7 @@ WITHOUT_LOGIN: Final = r"\g<scheme>***@"
 
 def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
     """The values of variables with a secret's name; of a multi-line value, each line."""
-    found = (value for name, value in environment.items() if _NAME.search(name))
+    found = (value for name, value in environment.items() if re.search(_NAME, name))
     return frozenset(line for value in found for line in map(str.strip, value.splitlines()) if len(line) >= MIN_LENGTH)
 
 
@@ -94,4 +94,4 @@ def without_secrets(text: str, values: Iterable[str] = ()) -> str:
     """*text* with everything that looks like a secret, and each of *values*, hidden."""
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
-    return LOGIN_IN_URL.sub(WITHOUT_LOGIN, SECRET.sub(HIDDEN, text))
+    return re.sub(LOGIN_IN_URL, WITHOUT_LOGIN, re.sub(SECRET, HIDDEN, text))

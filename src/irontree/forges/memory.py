@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
 
 from irontree.domain.timestamps import utc_text
@@ -99,7 +99,7 @@ class MemoryForge:
     def comments(self, number: int) -> tuple[Comment, ...]:
         self._issue(number)
         posted = self.tracker.comments.get(number, [])
-        return tuple(replace(c, ours=c.author == self._account, trusted=self._trusts(c.author)) for c in posted)
+        return tuple(c._replace(ours=c.author == self._account, trusted=self._trusts(c.author)) for c in posted)
 
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments posted at or after *moment*, oldest first, and edited ones."""
@@ -129,7 +129,7 @@ class MemoryForge:
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         old = self._issue(number)
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
-        self._answered(self.tracker.issues.update({number: replace(old, labels=tuple(wanted))}))
+        self._answered(self.tracker.issues.update({number: old._replace(labels=tuple(wanted))}))
 
     @property
     def links(self) -> Links:
@@ -171,7 +171,7 @@ class MemoryForge:
         old, given = self._pull(number), as_sent(changes)
         draft = given.pop("draft", old.draft)
         self._edited(number, given)
-        self.tracker.pulls[number] = replace(old, draft=draft)
+        self.tracker.pulls[number] = old._replace(draft=draft)
         return self._pull(number)
 
     def reviews(self, number: int) -> tuple[Review, ...]:
@@ -226,7 +226,7 @@ class MemoryForge:
         return number
 
     def _edited(self, number: int, given: dict[str, Any]) -> Issue:
-        self.tracker.issues[number] = replace(self._issue(number), **given)
+        self.tracker.issues[number] = self._issue(number)._replace(**given)
         return self._answered(self._issue(number))
 
     def _answered(self, answer: T) -> T:
@@ -248,19 +248,19 @@ class MemoryForge:
         if number not in self.tracker.issues:
             raise RemoteFailed(f"there is no issue #{number} in memory")
         issue = self.tracker.issues[number]
-        return replace(issue, trusted=self._trusts(issue.author))
+        return issue._replace(trusted=self._trusts(issue.author))
 
     def _pull(self, number: int) -> PullRequest:
         if number not in self.tracker.pulls:
             raise RemoteFailed(f"there is no pull request #{number} in memory")
         pull, issue = self.tracker.pulls[number], self._issue(number)
         tip = pull.head_sha if pull.merged else self.tracker.branches.get(pull.head_branch, pull.head_sha)
-        return replace(pull, title=issue.title, body=issue.body, state=issue.state, head_sha=tip)
+        return pull._replace(title=issue.title, body=issue.body, state=issue.state, head_sha=tip)
 
     def _seen(self, review: Review) -> Review:
         trusted = self._trusts(review.author)
-        remarks = tuple(replace(remark, trusted=self._trusts(remark.author)) for remark in review.remarks)
-        return replace(review, trusted=trusted, remarks=remarks)
+        remarks = tuple(remark._replace(trusted=self._trusts(remark.author)) for remark in review.remarks)
+        return review._replace(trusted=trusted, remarks=remarks)
 
     def _stamp(self) -> str:
         return utc_text(self._clock.now())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final, Literal
 
 from irontree.domain.timestamps import parsed, utc_text
@@ -226,7 +225,7 @@ _STATES: Final[dict[str, CheckState]] = {
 def gitea_issue(shown: Json, *, trusted: bool) -> Issue:
     """An issue, or a pull request seen as one, without what calls it a draft."""
     found = issue_of(shown, trusted=trusted)
-    return replace(found, title=without_wip(found.title)[0]) if found.pull_request else found
+    return found._replace(title=without_wip(found.title)[0]) if found.pull_request else found
 
 
 def gitea_pull(shown: Json) -> PullRequest:

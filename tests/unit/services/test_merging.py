@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -183,7 +182,7 @@ def test_whoever_goes_on_from_a_merge_in_another_way_is_not_asked_about_it_again
 
 def test_a_forge_that_hides_a_request_is_believed_nothing(scene: Scene):
     work(scene)
-    scene.tracker.issues[1] = replace(scene.tracker.issues[1], state="closed")
+    scene.tracker.issues[1] = scene.tracker.issues[1]._replace(state="closed")
     scene.forge_seen = Refusing(scene.forge_seen, "read_pull_request")
     assert reconciled(scene) == ()
     assert scene.events()[-1] == "verify_pending_acceptance"

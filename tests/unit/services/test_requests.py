@@ -375,7 +375,7 @@ def test_a_request_that_was_closed_is_a_persons_question_and_is_proposed_again(s
 def test_a_review_that_names_no_commit_sends_back_once(scene: Scene):
     work(scene)
     hand_in(scene.tracker, 2, "grace", "changes_requested", "Too short.")
-    scene.tracker.handed_in[2] = [replace(scene.tracker.handed_in[2][0], commit="")]
+    scene.tracker.handed_in[2] = [scene.tracker.handed_in[2][0]._replace(commit="")]
     look(scene)
     assert scene.last().meta["reviews"] == ["2-1"]
     work(scene)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, assert_never
 
 from irontree.app import App
@@ -242,8 +241,7 @@ def step_command(step: Step, number: int) -> str:
 # --- Why something failed, as briefs, prompts and forms show it
 
 
-@dataclass(frozen=True, slots=True)
-class FailureView:
+class FailureView(NamedTuple):
     """Why an attempt or a publication failed; `output` is truncated already (50 + marker + 20 lines)."""
 
     failed_check: str
@@ -337,8 +335,7 @@ def _what_failed(record: Record[IssueEvent], check: str) -> str:
 # --- Permissions that an agent was denied
 
 
-@dataclass(frozen=True, slots=True)
-class DeniedView:
+class DeniedView(NamedTuple):
     """What an agent was denied, in words, and the entries of `agent.permissions` that would allow it."""
 
     words: tuple[str, ...]
@@ -377,8 +374,7 @@ def _denied_words(stream: Stream) -> tuple[str, ...]:
 FILES_SHOWN: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptView:
+class AttemptView(NamedTuple):
     """One of several attempts that failed in the same way. `changed` is against what it began with, a file each."""
 
     number: int

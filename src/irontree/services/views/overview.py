@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.spending import Budget
@@ -21,8 +20,7 @@ SKIPPED: Final = "skipped"
 WAITS: Final = "waits for others"
 
 
-@dataclass(frozen=True, slots=True)
-class IssueRow:
+class IssueRow(NamedTuple):
     """One issue in a listing. `attempts` is `a / total`; `waits_for` are task keys; `asks` the open halt reason.
 
     `undelivered` is tried again, `warnings` are of what is not.
@@ -44,8 +42,7 @@ class IssueRow:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LoopRow:
+class LoopRow(NamedTuple):
     """One loop in a listing."""
 
     loop_id: str
@@ -60,8 +57,7 @@ class LoopRow:
     """How many of its tasks were left out: they are not among `total`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
+class Overview(NamedTuple):
     """A repository at a glance; who lives now holds the driver lock (`busy`), a lease, or serves the flows."""
 
     issues: tuple[IssueRow, ...]
