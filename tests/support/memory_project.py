@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy
 from irontree.errors import PublicationRefused, RemoteUnavailable
 from irontree.ports import Committed
-from irontree.repository.memory import MemoryRepository
+from irontree.repository.memory import Commit, MemoryRepository
 from tests.support.repositories import PLAIN, write
+
+
+def push_from_elsewhere(repository: MemoryRepository, changes: Mapping[str, bytes], branch: str = "main") -> str:
+    """A push of *changes* by another user; the remote branch's new tip."""
+    tip = repository.remote[branch]
+    files = {**repository.commits[tip].files, **changes}
+    repository.remote[branch] = repository.add(Commit(files, (tip,), "from elsewhere"))
+    return repository.remote[branch]
+
+
+def commit_here(repository: MemoryRepository, changes: Mapping[str, bytes]) -> str:
+    """A commit of *changes* on main by the user in their folder; the new tip."""
+    tip = repository.refs["refs/heads/main"]
+    sha = repository.add(Commit({**repository.commits[tip].files, **changes}, (tip,), "by the user"))
+    repository._move("main", sha)
+    return sha
 
 
 @dataclass(frozen=True)
@@ -42,7 +59,7 @@ class MemoryProject:
         return self.repository.refs["refs/heads/main"]
 
     def commit_here(self, path: str, text: str) -> str:
-        return self.repository.commit_here({path: text.encode()})
+        return commit_here(self.repository, {path: text.encode()})
 
     def take_remote_away(self) -> None:
         self.repository.failures += [RemoteUnavailable("nobody listens")] * 2
@@ -54,7 +71,7 @@ class MemoryProject:
         self.repository.hook = lambda _: words
 
     def push_from_elsewhere(self, path: str = "elsewhere.txt", text: str = "theirs\n") -> str:
-        return self.repository.push_from_elsewhere({path: text.encode()})
+        return push_from_elsewhere(self.repository, {path: text.encode()})
 
     def parents(self, sha: str) -> tuple[str, ...]:
         return self.repository.commits[sha].parents

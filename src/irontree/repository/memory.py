@@ -103,19 +103,6 @@ class MemoryRepository:
         self.commits[commit.sha] = commit
         return commit.sha
 
-    def push_from_elsewhere(self, changes: Files, branch: str = "main") -> str:
-        """Simulate a push of *changes* by another user; returns the remote branch's new tip."""
-        tip = self.remote[branch]
-        files = {**self.commits[tip].files, **changes}
-        self.remote[branch] = self.add(Commit(files, (tip,), "from elsewhere"))
-        return self.remote[branch]
-
-    def commit_here(self, changes: Files, branch: str = "main") -> str:
-        """Simulate a commit of *changes* by the user in their folder; returns the new tip."""
-        tip = self.refs[_head(branch)]
-        self._move(branch, self.add(Commit({**self.commits[tip].files, **changes}, (tip,), "by the user")))
-        return self.refs[_head(branch)]
-
     # --- the port ----------------------------------------------------------------------------------------
 
     def user_name(self) -> str | None:

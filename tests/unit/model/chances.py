@@ -15,6 +15,7 @@ from irontree.app import App
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.errors import IrontreeError, PublicationRefused, RemoteUnavailable
 from irontree.ports import AgentResult, AgentTask
+from tests.support.memory_project import push_from_elsewhere
 from tests.support.watching import Killed, Side, Watched, watched_app
 from tests.support.world import Scene
 
@@ -158,7 +159,7 @@ class Chances:
         if fate.remote == "keeps moving" or (fate.remote in ("moves", "conflicts") and not self._pushed):
             self._pushed += 1
             name = f"{self.runs[-1]}.txt" if fate.remote == "conflicts" and self.runs else "elsewhere.txt"
-            repository.push_from_elsewhere({name: f"theirs, {len(repository.commits)}\n".encode()})
+            push_from_elsewhere(repository, {name: f"theirs, {len(repository.commits)}\n".encode()})
 
 
 class _Mortal:

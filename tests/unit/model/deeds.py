@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.support.memory_project import push_from_elsewhere
 from tests.unit.model.ending import restore
 
 Deed = Callable[[Any, int, int], None]
@@ -56,7 +57,7 @@ def publish_elsewhere(model: Any, place: int, which: int) -> None:
         (f"{key}.txt", "theirs"),
     )
     path, content = files[which % len(files)]
-    model.scene.repository.push_from_elsewhere({path: content.encode()})
+    push_from_elsewhere(model.scene.repository, {path: content.encode()})
 
 
 def rewrite_the_target(model: Any, *_: int) -> None:

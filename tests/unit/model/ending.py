@@ -14,6 +14,7 @@ from irontree.services.proposals.again import name_to_approve
 from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
+from tests.support.memory_project import push_from_elsewhere
 from tests.support.world import Answers, Scene, drive
 from tests.unit.model.chances import KIND, Chances
 from tests.unit.model.invariants import Ledger, check, look
@@ -53,7 +54,7 @@ def restore(scene: Scene, spoilt: Spoilt) -> None:
 
 def _put_right(scene: Scene) -> None:
     (scene.root / "scratch.txt").unlink(missing_ok=True)
-    scene.repository.push_from_elsewhere({"broken": b"no"})
+    push_from_elsewhere(scene.repository, {"broken": b"no"})
     for plan in scene.world.plans.values():
         if plan.adoption and not scene.world.is_done(plan.nodes[0].task_key):
             scene.forge("eve").edit_issue(plan.adoption.issue_number, state="open")

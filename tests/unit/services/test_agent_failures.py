@@ -17,6 +17,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.questions.listing import explain
+from tests.support.memory_project import push_from_elsewhere
 from tests.support.world import GREETING, ONE_TASK, Scene, does
 
 
@@ -177,7 +178,7 @@ def test_it_stands_on_the_same_base_though_others_have_published(ready):
     seen = []
     ready.agent = ScriptedAgent(fails("rate_limited", greet_txt="half"), looks(seen, "hello"))
     base = take(ready).base_sha
-    ready.repository.push_from_elsewhere({"theirs.txt": b"x"})
+    push_from_elsewhere(ready.repository, {"theirs.txt": b"x"})
     answer_issue(ready.app, 1, Answer("go-on", "timer"))
     assert (take(ready).base_sha, seen) == (base, ["half"])
 

@@ -20,6 +20,7 @@ from irontree.services.questions.listing import asked_about
 from irontree.services.questions.pages import _waiting, issue_form, question_text
 from irontree.services.questions.questions import question_about, question_of_loop
 from tests.support import issues
+from tests.support.memory_project import commit_here
 from tests.support.watching import Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, TWO, Scene, does
 
@@ -112,7 +113,7 @@ def test_a_program_of_the_repository_is_not_looked_for_on_path(scene):
 
 def test_commits_that_are_not_pushed_are_pointed_out_because_work_starts_without_them(scene):
     assert "not on origin" not in shown(scene)
-    scene.repository.commit_here({"mine.txt": b"mine"})
+    commit_here(scene.repository, {"mine.txt": b"mine"})
     assert "1 commit is on your own main and not on origin: work starts without (git push)" in shown(scene)
 
 

@@ -10,6 +10,7 @@ from irontree.errors import AnswerRefused, RemoteUnavailable
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.audit import audit
 from irontree.services.loops import loop as loops
+from tests.support.memory_project import push_from_elsewhere
 from tests.support.watching import Killed, Watched, dying, dying_at
 from tests.support.world import MANUAL_TASK, Scene, accepts, sends_back
 
@@ -43,7 +44,7 @@ def test_any_other_answer_is_refused_and_acceptance_records_what_everybody_has(s
 def test_so_it_is_with_a_merge_that_was_pushed(scene):
     loop = scene.start(MANUAL_TASK)
     scene.drive(loop)
-    scene.repository.push_from_elsewhere({"elsewhere.txt": b"theirs"})
+    push_from_elsewhere(scene.repository, {"elsewhere.txt": b"theirs"})
     dead = replace(scene.app, repository=Watched(scene.repository, ["publish"], dying_at("after", 2)))
     with pytest.raises(Killed):
         answer_issue(dead, 1, accepts(), loop.id)

@@ -17,6 +17,7 @@ from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.steps import perform
 from irontree.services.work.preflight import block
 from irontree.store.memory import MemoryPlanStore, MemoryResultStore
+from tests.support.memory_project import push_from_elsewhere
 from tests.support.requests import BRANCH, Refusing, look, merge, request, requesting_scene, work
 from tests.support.world import GREETING, Scene, accepts, sends_back
 
@@ -55,7 +56,7 @@ def test_the_close_by_its_own_merge_is_no_close_from_outside(scene: Scene):
 def test_what_was_merged_beside_the_verified_commit_is_said(scene: Scene):
     work(scene)
     asked = request(scene)
-    tip = scene.repository.push_from_elsewhere({"extra.txt": b"by hand"}, BRANCH)
+    tip = push_from_elsewhere(scene.repository, {"extra.txt": b"by hand"}, BRANCH)
     assert tip != asked.head_sha
     merge(scene)
     look(scene)
@@ -101,7 +102,7 @@ def test_a_rewritten_branch_with_the_same_files_is_what_was_verified(scene: Scen
 
 def test_a_squash_of_more_than_was_verified_holds_it_though_the_branch_is_gone(scene: Scene):
     work(scene)
-    scene.repository.push_from_elsewhere({"extra.txt": b"by hand"}, BRANCH)
+    push_from_elsewhere(scene.repository, {"extra.txt": b"by hand"}, BRANCH)
     merge(scene, squash=True)
     del scene.repository.remote[BRANCH]
     look(scene)

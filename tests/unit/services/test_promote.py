@@ -15,6 +15,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
 from irontree.services.execution.verify import verify
 from irontree.services.views.history import say_issue_event
+from tests.support.memory_project import push_from_elsewhere
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import Scene, does
 
@@ -118,7 +119,7 @@ def test_another_folder_is_used_if_the_project_has_one(scene):
 
 
 def test_a_document_that_is_there_gets_an_update_at_its_end_and_is_never_overwritten(scene):
-    scene.repository.push_from_elsewhere({DOCUMENT: b"# Ours\n\nBy hand.\n"})
+    push_from_elsewhere(scene.repository, {DOCUMENT: b"# Ours\n\nBy hand.\n"})
     promoting(scene)
     state = verify(scene.app, 1)
     text = tip(scene).files[DOCUMENT].decode()
@@ -127,7 +128,7 @@ def test_a_document_that_is_there_gets_an_update_at_its_end_and_is_never_overwri
 
 
 def test_a_name_that_differs_in_case_only_is_the_same_document(scene):
-    scene.repository.push_from_elsewhere({"docs/integrations/Integrate-The-Provider.md": b"# Ours\n"})
+    push_from_elsewhere(scene.repository, {"docs/integrations/Integrate-The-Provider.md": b"# Ours\n"})
     promoting(scene)
     verify(scene.app, 1)
     assert scene.last(KEY).event.promoted_doc == "docs/integrations/Integrate-The-Provider.md"
@@ -266,7 +267,7 @@ def test_notes_that_the_remote_refuses_are_left_out(committed):
 
 def test_on_a_moved_target_the_notes_stand_on_the_merge_and_only_there(committed):
     others = [{"other.txt": b"theirs"}]
-    committed.repository.before_push = lambda _: others and committed.repository.push_from_elsewhere(others.pop())
+    committed.repository.before_push = lambda _: others and push_from_elsewhere(committed.repository, others.pop())
     state = verify(committed.app, 1)
     merge = committed.repository.commits[state.anchor]
     assert tip(committed).parents == (state.anchor,)
@@ -283,7 +284,7 @@ def test_a_crash_in_between_makes_nothing_twice(committed, port, method, side, m
     """R11: what has a ref is used again, what has none was never published."""
     others = [{"other.txt": b"theirs"}] if moved else []
     double = committed.repository
-    double.before_push = lambda _: others and double.push_from_elsewhere(others.pop())
+    double.before_push = lambda _: others and push_from_elsewhere(double, others.pop())
     setattr(committed, port, Watched(getattr(committed, port), [method], dying(side)))
     with pytest.raises(Killed):
         verify(committed.app, 1)

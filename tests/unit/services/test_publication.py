@@ -15,6 +15,7 @@ from irontree.services.execution.checkup import Decider, accept
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.views.history import say_issue_event
+from tests.support.memory_project import push_from_elsewhere
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import MANUAL_TASK, ONE_TASK, Patience, Scene, does
 
@@ -34,7 +35,7 @@ def commit(scene: Scene, text: str = ONE_TASK, **files: str) -> Scene:
 def moving(scene: Scene, *pushes: dict[str, bytes]) -> None:
     """Somebody publishes these, one before each of our attempts to."""
     left = list(pushes)
-    scene.repository.before_push = lambda _: left and scene.repository.push_from_elsewhere(left.pop(0))
+    scene.repository.before_push = lambda _: left and push_from_elsewhere(scene.repository, left.pop(0))
 
 
 def with_checks(scene: Scene, *commands: str) -> Scene:
@@ -127,7 +128,7 @@ def test_a_failure_at_the_merge_is_retried_on_top_of_the_moved_target(committed)
     """The task's own check fails at the merge, and of course at the target without it too."""
     tip = []
     committed.repository.before_push = lambda _: (
-        tip or tip.append(committed.repository.push_from_elsewhere({"loud.txt": b"x"}))
+        tip or tip.append(push_from_elsewhere(committed.repository, {"loud.txt": b"x"}))
     )
     committed.checks = ScriptedCheckRunner(lambda _, folder: 1 if (folder / "loud.txt").exists() else 0)
     state = verify(committed.app, 1)
@@ -150,7 +151,7 @@ def test_once_the_target_is_put_right_the_issue_goes_on(scene):
     commit(with_checks(scene, "has README.md toy"))
     moving(scene, {"README.md": b"broken"})
     verify(scene.app, 1)
-    scene.repository.push_from_elsewhere({"README.md": b"toy again"})
+    push_from_elsewhere(scene.repository, {"README.md": b"toy again"})
     answer_issue(scene.app, 1, Answer("go-on", "ada"))
     assert verify(scene.app, 1).last_event == "verify_passed"
 
@@ -276,7 +277,7 @@ def test_a_conflict_at_acceptance_blocks_for_only_new_work_can_cure_it(pending):
 
 def test_checks_that_fail_only_together_at_acceptance_send_the_work_back(pending):
     tip = []
-    pending.repository.before_push = lambda _: tip.append(pending.repository.push_from_elsewhere({"loud.txt": b"x"}))
+    pending.repository.before_push = lambda _: tip.append(push_from_elsewhere(pending.repository, {"loud.txt": b"x"}))
     pending.checks = ScriptedCheckRunner(lambda _, folder: 1 if (folder / "loud.txt").exists() else 0)
     state = accept(pending.app, 1, Decider("ada"))
     assert (state.last_event, state.base_sha) == ("verify_failed_retryable", tip[0])

@@ -16,6 +16,7 @@ from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
 from irontree.store.memory import MemoryLock
 from tests.support.forges import hand_in
+from tests.support.memory_project import push_from_elsewhere
 from tests.support.requests import BRANCH, look, merge, request, requesting_scene, work
 from tests.support.watching import Killed, Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, accepts, does, ends, sends_back
@@ -223,7 +224,7 @@ def test_the_next_attempt_stands_on_what_was_proposed(scene: Scene):
 
 def test_the_next_attempt_stands_on_what_people_pushed_there_too(scene: Scene):
     work(scene)
-    theirs = scene.repository.push_from_elsewhere({"extra.txt": b"by hand"}, BRANCH)
+    theirs = push_from_elsewhere(scene.repository, {"extra.txt": b"by hand"}, BRANCH)
     answer_issue(scene.app, scene.number(), sends_back("longer"))
     work(scene)
     assert scene.repository.commits[request(scene).head_sha].parents == (theirs,)
@@ -233,7 +234,7 @@ def test_the_next_attempt_stands_on_what_people_pushed_there_too(scene: Scene):
 def test_the_first_attempt_stands_on_a_branch_that_was_there_before(scene: Scene):
     scene.publish(ONE_TASK)
     scene.repository.remote[BRANCH] = scene.repository.remote["main"]
-    theirs = scene.repository.push_from_elsewhere({"old.txt": b"old"}, BRANCH)
+    theirs = push_from_elsewhere(scene.repository, {"old.txt": b"old"}, BRANCH)
     work(scene)
     assert scene.events()[-1] == "verify_pending_acceptance"
     assert scene.repository.commits[request(scene).head_sha].parents == (theirs,)
@@ -244,7 +245,7 @@ def retried_behind_a_merge(scene: Scene, *, squash: bool, deleted: bool = False)
     work(scene)
     answer_issue(scene.app, scene.number(), sends_back("longer"))
     merge(scene, squash=squash)
-    scene.repository.push_from_elsewhere({"later.txt": b"later"})
+    push_from_elsewhere(scene.repository, {"later.txt": b"later"})
     if deleted:
         del scene.repository.remote[BRANCH]
     work(scene)
@@ -283,7 +284,7 @@ def test_what_others_push_in_mid_attempt_is_not_overwritten(scene: Scene):
     work(scene)
     answer_issue(scene.app, scene.number(), sends_back("longer"))
     perform(scene.app, Run(GREETING))
-    theirs = scene.repository.push_from_elsewhere({"extra.txt": b"by hand"}, BRANCH)
+    theirs = push_from_elsewhere(scene.repository, {"extra.txt": b"by hand"}, BRANCH)
     perform(scene.app, Verify(GREETING))
     assert scene.state().blocking_check == "request-branch-moved"
     assert scene.repository.remote[BRANCH] == theirs

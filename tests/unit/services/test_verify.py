@@ -12,6 +12,7 @@ from irontree.errors import Cancelled, GitFailed, NotEligible
 from irontree.services.execution.checkup import Decider, unblock
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
+from tests.support.memory_project import commit_here
 from tests.support.repositories import PLAIN
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, does, has
@@ -139,7 +140,7 @@ def test_without_any_command_a_person_decides(scene):
 
 def test_checks_that_pass_without_a_change_prove_nothing(scene):
     (scene.root / "greet.txt").write_text("hello")
-    scene.repository.commit_here({"greet.txt": b"hello"})
+    commit_here(scene.repository, {"greet.txt": b"hello"})
     scene.repository.remote["main"] = scene.repository.refs["refs/heads/main"]
     scene.agent = ScriptedAgent(idles)
     scene.publish(ONE_TASK)
