@@ -11,7 +11,7 @@ from irontree.flows.intake import intake
 from irontree.flows.runs.recovery import wake_overtaken
 from irontree.flows.serve.chores import take_up_what_died
 from irontree.services.loops.loop import cancel
-from irontree.services.proposals.again import name_to_approve
+from irontree.services.proposals.again import propose_again
 from irontree.services.proposals.sources import resolve
 from irontree.services.record import read_world
 from tests.prefect.toys import FRIENDLY, make_toy, served
@@ -88,7 +88,7 @@ def test_a_text_that_was_edited_after_the_approval_is_asked_about_by_the_issues_
         [asking] = toy.suspended()
         shown = toy.asked(asking.id).description
         assert "criterion added: it is friendly" in shown
-        name = name_to_approve(toy.app, read_world(toy.app).plan(toy.state()))
+        name = propose_again(toy.app, read_world(toy.app).plan(toy.state())).shown_name
         assert name in shown
         toy.answer(asking.id, "approve the new revision", revision=name)
         assert toy.rest(loop_id).state_name == "Goal reached"

@@ -10,7 +10,7 @@ from irontree.services.answers.approve import approve
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.steps import Idle, catch_up, next_step, perform
 from irontree.services.loops import loop as loops
-from irontree.services.proposals.again import name_to_approve
+from irontree.services.proposals.again import propose_again
 from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
@@ -105,7 +105,7 @@ def _answer(app: App, question: Question) -> Answer:
         "loop_budget_exhausted": "extend",
     }
     plan = read_world(app).plans.get(question.task_key or "")
-    revision = name_to_approve(app, plan) if plan else None
+    revision = propose_again(app, plan).shown_name if plan else None
     return Answer(words[question.rule.reason], "ada", note="fine", count=2, amount="1h", revision=revision)
 
 

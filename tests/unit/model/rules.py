@@ -24,7 +24,7 @@ from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.steps import Idle, catch_up, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
-from irontree.services.proposals.again import name_to_approve
+from irontree.services.proposals.again import propose_again
 from irontree.services.proposals.proposal import ApprovalChoices
 from irontree.services.proposals.sources import propose, resolve
 from irontree.services.questions.questions import Question, question_of_loop
@@ -329,7 +329,7 @@ class Model(RuleBasedStateMachine):
         legal = choices(question.rule, in_loop=question.loop_id is not None)
         revision = None
         if question.task_key and (plan := read_world(app).plans.get(question.task_key)):
-            revision = name_to_approve(app, plan)
+            revision = propose_again(app, plan).shown_name
         return Answer(
             legal[choice % len(legal)].name,
             "ada",

@@ -10,7 +10,7 @@ from irontree.errors import ApprovalRefused
 from irontree.services.answers.approve import approve, approve_again, approve_stepwise
 from irontree.services.execution.run import run
 from irontree.services.loops.loop import cancel, read_loop
-from irontree.services.proposals.again import name_to_approve, propose_again
+from irontree.services.proposals.again import propose_again
 from irontree.services.proposals.proposal import ApprovalChoices, Proposal
 from irontree.services.proposals.sources import propose, resolve
 from irontree.services.questions.pages import question_text
@@ -129,7 +129,7 @@ def test_what_else_a_form_showed_is_compared_too_when_it_is_answered(scene):
     plan = scene.world.plan(state)
     name = propose_again(scene.app, plan).shown_name
     assert name in question_text(scene.app, question_about(state, RULE["reapproval_required"]))
-    assert name == name_to_approve(scene.app, plan)
+    assert name == propose_again(scene.app, plan).shown_name
     approve_again(scene.app, 1, name, "eve", ApprovalChoices(keep_removed=True))
     with pytest.raises(ApprovalRefused, match="would do changed while it was looked at"):
         approve_again(scene.app, 1, name, "ada")

@@ -135,8 +135,3 @@ def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, .
         return tuple(ways_to_approve(propose_again(app, plan)))
     except UNREADABLE:  # the form says what is wrong with the document
         return ()
-
-
-def name_to_approve(app: App, plan: Plan) -> str:
-    """What approving again names, as the document or the adopted issue and the settings are now."""
-    return propose_again(app, plan).shown_name

@@ -17,7 +17,7 @@ from irontree.errors import NotEligible, in_words
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import Funds, read_funds
 from irontree.services.loops.loop import Loop, left_out, loop_of, newest_over_each, read_loops
-from irontree.services.proposals.again import UNREADABLE, name_to_approve, permission_choice, special_choices
+from irontree.services.proposals.again import UNREADABLE, permission_choice, propose_again, special_choices
 from irontree.services.questions.questions import (
     Question,
     gate_at,
@@ -111,7 +111,7 @@ def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None,
         return None, ""
 
     try:
-        return name_to_approve(app, plan), ""
+        return propose_again(app, plan).shown_name, ""
     except UNREADABLE as error:
         return None, in_words(error)
 
