@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from prefect.exceptions import Pause
 from prefect.flow_engine import run_flow
 from prefect.logging.handlers import APILogWorker
 from prefect.settings import (
+    PREFECT_API_SSL_CERT_FILE,
     PREFECT_API_URL,
     PREFECT_CLIENT_CSRF_SUPPORT_ENABLED,
     PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
@@ -54,6 +56,8 @@ def prefect_at(api_url: str) -> Iterator[None]:
     """This process's Prefect talks to *api_url*, and sends no heartbeats (each sync flow would take 1 s for it)."""
     settings = {
         PREFECT_API_URL: api_url,
+        # It is plain HTTP: no client need read all certificates of the world first.
+        PREFECT_API_SSL_CERT_FILE: os.environ["SSL_CERT_FILE"],
         PREFECT_CLIENT_CSRF_SUPPORT_ENABLED: False,
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
         PREFECT_SERVER_EPHEMERAL_ENABLED: False,

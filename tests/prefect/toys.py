@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -119,6 +119,8 @@ class Toy:
 
     root: Path
     client: SyncPrefectClient
+    flows: dict[UUID, threading.Thread] = field(default_factory=dict, compare=False)
+    """What a runner in this process does for it, by run."""
 
     @property
     def app(self) -> App:
@@ -180,8 +182,11 @@ class Toy:
         return found
 
     def settle(self) -> None:
-        """Wait until every run of this toy has ended or asks."""
-        wait_until(lambda: not self._found(*AT_WORK), every=0.5)
+        """Wait until every run of this toy has ended or asks; the server is asked once nothing is at work here."""
+        wait_until(lambda: not self._is_at_work_here() and not self._found(*AT_WORK), every=0.4)
+
+    def _is_at_work_here(self) -> bool:
+        return any(thread.is_alive() for thread in list(self.flows.values()))
 
     # --- looking at it ---------------------------------------------------------------------------------
 
@@ -264,10 +269,10 @@ def held_by_another_tool(toy: Toy) -> Path:
 class Runner:
     """Takes up the runs of one workspace that are due, each in a thread, as the runner of a terminal does."""
 
-    def __init__(self, workspace_id: str) -> None:
-        self._workspace_id = workspace_id
+    def __init__(self, toy: Toy) -> None:
+        self._workspace_id = toy.id
         self._ended = threading.Event()
-        self._threads: dict[UUID, threading.Thread] = {}
+        self._threads = toy.flows
 
     def serve(self) -> None:
         """Until `stop`."""
@@ -307,7 +312,7 @@ class Runner:
 @contextmanager
 def served(toy: Toy) -> Iterator[Runner]:
     """The toy's runs are taken up for the block."""
-    runner = Runner(toy.id)
+    runner = Runner(toy)
     thread = threading.Thread(target=contextvars.copy_context().run, args=(runner.serve,), daemon=True)
     thread.start()
     try:

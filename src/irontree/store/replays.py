@@ -19,7 +19,7 @@ from irontree.domain.spending import Spending, spendings_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused
 from irontree.files import read_bytes, replace
-from irontree.ports import Clock, IssueLog, Problem, Reading
+from irontree.ports import Clock, IssueLog, Problem, Reading, Stream
 from irontree.store.streams import ISSUE_FORM, stream_folders
 
 CACHE_BYTES = 512 * 1024 * 1024
@@ -99,14 +99,21 @@ def _seal(body: bytes, version: str) -> bytes:
 
 
 class PlainReplays:
-    """Reads every stream each time: the port `Replays` without a cache."""
+    """The port `Replays` without a file: each stream is read every time, and replayed if it differs from last time."""
 
     def __init__(self, log: IssueLog) -> None:
         self._log = log
+        self._known: dict[int, tuple[Stream, Reading]] = {}
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number."""
-        return {number: read_one(self._log, number) for number in self._log.streams()}
+        return {number: self._one(number) for number in self._log.streams()}
+
+    def _one(self, number: int) -> Reading:
+        stream, known = self._log.read(number), self._known.get(number)
+        if known is None or known[0] != stream:
+            known = self._known[number] = stream, _reading_of(stream)
+        return known[1]
 
 
 class CachedReplays:
@@ -129,14 +136,12 @@ class CachedReplays:
         known = self._cache.get(number, mark)
         if known is not None:
             return _decoded(known)
-        reading = read_one(self._log, number)
+        reading = _reading_of(self._log.read(number))
         self._cache.put(number, mark, lambda: _encoded(reading))
         return reading
 
 
-def read_one(log: IssueLog, issue_number: int) -> Reading:
-    """Read and replay one stream."""
-    stream = log.read(issue_number)
+def _reading_of(stream: Stream) -> Reading:
     return Reading(stream.replayed(), stream.problems, spendings_of(stream.records))
 
 
