@@ -63,11 +63,8 @@ def remove_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
 
 def _there(client: SyncPrefectClient, app: App) -> dict[str, UUID]:
     """The registered automations, found by workspace id: the folder may have been renamed since."""
-    return {found.name: found.id for found in client.read_automations() if _is_ours(found.name, app.repository.id)}
-
-
-def _is_ours(name: str, repository_id: str) -> bool:
-    return name.startswith("irontree ") and f" {repository_id}: " in name
+    known = ((found.name, found.id) for found in client.read_automations())
+    return {name: own for name, own in known if name.startswith("irontree ") and f" {app.repository.id}: " in name}
 
 
 def _wanted(client: SyncPrefectClient, app: App, chosen: Automations) -> Iterator[AutomationCore]:
@@ -97,11 +94,8 @@ def _automation(app: App, name: str, events: set[str], action: ActionTypes, why:
         threshold=1,
         within=timedelta(0),
     )
-    return AutomationCore(name=f"{_prefix(app)}{name}", description=why, trigger=trigger, actions=[action])
-
-
-def _prefix(app: App) -> str:
-    return f"irontree {app.repository.root.name} {app.repository.id}: "
+    full_name = f"irontree {app.repository.root.name} {app.repository.id}: {name}"
+    return AutomationCore(name=full_name, description=why, trigger=trigger, actions=[action])
 
 
 def _runs(client: SyncPrefectClient, app: App, flow: str, parameters: dict[str, Any]) -> RunDeployment:

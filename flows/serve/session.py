@@ -17,15 +17,7 @@ from uuid import UUID
 from irontree.app import App
 from irontree.domain.decide import COMMENTS_EVERY
 from irontree.errors import Busy, IrontreeError, ServerUnavailable
-from irontree.flows.runs.recovery import (
-    NOBODY_STARTS,
-    WORKERS_START,
-    close_overtaken,
-    mark_dead_runs,
-    newest_run,
-    take_up,
-    tidy,
-)
+from irontree.flows.runs.recovery import NOBODY_STARTS, WORKERS_START, mark_dead_runs, newest_run, take_up, tidy
 from irontree.flows.runs.runs import FormQuestion as Asked
 from irontree.flows.runs.runs import (
     RunInfo,
@@ -181,10 +173,6 @@ class TerminalSession:
         if active and active.what != loop_id:
             raise Busy(f"loop {active.what} is at work here", remedy=f"look on: irontree task resume {active.what}")
         return take_up(self._app, loop_id)
-
-    def close_overtaken(self) -> None:
-        """End runs whose question the log does not ask any more."""
-        close_overtaken(self._app)
 
     def run_of_loop(self, loop_id: str) -> RunInfo | None:
         """The newest run of this loop; None after Prefect's database was deleted."""

@@ -91,17 +91,20 @@ class AcpSession:
 
     def hear(self, line: bytes) -> bytes:
         """Handle one message; returns the answer to send."""
-        match acp.read(line):
-            case acp.Request() as request:
-                return self._answer(request)
-            case acp.Notification(acp.UPDATE, params):
-                self._learn(params)
-            case acp.AcpAnswer(identity, result):
+        match found := acp.read(line):
+            case {"method": str(method), "id": int(identity) | str(identity)}:
+                return self._answer(identity, method, found.get("params"))
+            case {"method": str(method)}:
+                if method == acp.UPDATE:
+                    self._learn(found.get("params"))
+            case {"id": int(identity) | str(identity), "error": {"code": int(code)} as error}:
+                if identity in {_INITIALIZE, _NEW_SESSION, _PROMPT}:
+                    self._end(SessionEnd(code=code, words=self._with_logins(code, acp.fault_words(error))))
+            case {"id": int(identity) | str(identity), "result": result}:
                 return self._go_on(identity, result)
-            case acp.Fault(identity, code, words) if identity in {_INITIALIZE, _NEW_SESSION, _PROMPT}:
-                self._end(SessionEnd(code=code, words=self._with_logins(code, words)))
-            case str(text) if text:
-                self._show(text)
+            case _:  # a line that is no message: some programs greet on stdout
+                if text := line.decode("utf-8", "replace").strip():
+                    self._show(text)
         return b""
 
     def _go_on(self, identity: int | str, result: object) -> bytes:
@@ -136,14 +139,14 @@ class AcpSession:
         self.session = session
         return acp.prompt(_PROMPT, session, self.prompt)
 
-    def _answer(self, request: acp.Request) -> bytes:
-        if request.method != acp.ASK_PERMISSION:
-            return acp.refuse(request.identity, acp.METHOD_NOT_FOUND, f"{request.method} is not offered")
-        asked = acp.read_permission(request.params)
+    def _answer(self, identity: int | str, method: str, params: object) -> bytes:
+        if method != acp.ASK_PERMISSION:
+            return acp.refuse(identity, acp.METHOD_NOT_FOUND, f"{method} is not offered")
+        asked = acp.read_permission(params)
         if asked is None:
-            self._show("it asked for permission in a way that cannot be read: refused")
-            return acp.refuse(request.identity, acp.INVALID_PARAMS, "this request for permission cannot be read")
-        return acp.answer_permission(request.identity, None if self._stopping else self._decide(asked))
+            self._show("it asked for leave in a way that cannot be read: refused")
+            return acp.refuse(identity, acp.INVALID_PARAMS, "this request for permission cannot be read")
+        return acp.answer_permission(identity, None if self._stopping else self._decide(asked))
 
     def _decide(self, asked: acp.PermissionAsked) -> str | None:
         """The option to choose: allow once, or reject; `None` if neither is offered."""

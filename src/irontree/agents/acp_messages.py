@@ -1,7 +1,7 @@
 """The messages of the Agent Client Protocol, version 1: JSON-RPC 2.0, one a line, in the SDK's models.
 
 Only the models of the SDK are used. What an agent sends is read leniently: a part that is no part of the protocol
-is left out, and a message that is none is text.
+is left out.
 """
 
 from __future__ import annotations
@@ -36,44 +36,6 @@ M = TypeVar("M", bound=BaseModel)
 
 _SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash"})
 _FOLDER_KEYS: Final = frozenset({"cwd", "dir", "directory", "file", "filename", "workdir"})
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The agent wants an answer."""
-
-    identity: int | str
-    method: str
-    params: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Notification:
-    """The agent tells something."""
-
-    method: str
-    params: Any
-
-
-@dataclass(frozen=True, slots=True)
-class AcpAnswer:
-    """The result of a request of ours."""
-
-    identity: int | str
-    result: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A request of ours that failed; *code* and *words* as the agent says them, its data among the words."""
-
-    identity: int | str
-    code: int
-    words: str
-
-
-Message = Request | Notification | AcpAnswer | Fault | str
-"""Text is a line that is no message: some programs greet on stdout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +82,12 @@ class PermissionAsked:
     no: str | None
 
 
-def read(line: bytes) -> Message:
-    """One line as a message; never raises."""
+def read(line: bytes) -> Any:
+    """The message that a line is; None for what is no JSON, no UTF-8, or nested to do harm."""
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):  # no JSON, no UTF-8, or nested to do harm
-        return line.decode("utf-8", "replace").strip()
-    match found:
-        case {"method": str(method), "id": int(identity) | str(identity)}:
-            return Request(identity, method, found.get("params"))
-        case {"method": str(method)}:
-            return Notification(method, found.get("params"))
-        case {"id": int(identity) | str(identity), "error": {"code": int(code)} as error}:
-            return Fault(identity, code, _fault_words(error))
-        case {"id": int(identity) | str(identity), "result": result}:
-            return AcpAnswer(identity, result)
-        case _:
-            return line.decode("utf-8", "replace").strip()
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def initialize(identity: int) -> bytes:
@@ -285,7 +236,8 @@ def _named_paths(named: Mapping[Any, Any]) -> Iterator[str]:
             yield from (value,) if isinstance(value, str) and value else ()
 
 
-def _fault_words(error: Mapping[str, Any]) -> str:
+def fault_words(error: Mapping[str, Any]) -> str:
+    """An error as the agent says it, its data among the words."""
     told, data = str(error.get("message", "")), error.get("data")
     details = data.get("details") if isinstance(data, dict) and set(data) == {"details"} else data
     return f"{told}: {details if isinstance(details, str) else json.dumps(details)}" if details else told

@@ -6,7 +6,7 @@ import argparse
 import json
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,9 +66,7 @@ def as_json(path: Path, settings: tuple[ConfigEntry, ...], target: PublishPolicy
     return {
         "file": str(path),
         "exists": path.is_file(),
-        "settings": [
-            {"key": s.key, "value": s.value, "origin": s.origin, "description": s.description} for s in settings
-        ],
+        "settings": [asdict(setting) for setting in settings],
         "publishes_to": {"remote": target.remote, "branch": target.target_branch} if target else None,
     }
 

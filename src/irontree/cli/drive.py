@@ -214,12 +214,14 @@ class Drive:
             self._say("\nShot the flows in the middle of that (SIGKILL). Starting again ...")
 
     def _begin(self, session: TerminalSession, loop_id: str, began: float) -> None:
+        from irontree.flows.runs.recovery import close_overtaken
+
         if not session.serves:
             self._say(f"{session.served_by} serves the flows; this terminal looks on.")
         session.wait_ready()
         run = session.set_going(loop_id)
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
-        session.close_overtaken()
+        close_overtaken(self.app)
         if run:
             self._say(f"Watch it in the browser: {session.url(run.id)}\n")
 

@@ -75,23 +75,16 @@ VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {verb: text for group in GROUPS.values() for verb, text in group.items()}
 )
 
-HOMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "audit": "consistency",
-        "show": "issue",
-        "events": "issue",
-        "report": "issue",
-        "why": "issue",
-        "run": "steps",
-        "verify": "steps",
-        "checkup": "steps",
-        "export": "archive",
-        "import": "archive",
-        "completion": "config",
-        "example": "plan",
-        "automations": "serve",
-    }
-)
+_MODULES: Final = {
+    "archive": ("export", "import"),
+    "config": ("completion",),
+    "consistency": ("audit",),
+    "issue": ("show", "events", "report", "why"),
+    "plan": ("example",),
+    "serve": ("automations",),
+    "steps": ("run", "verify", "checkup"),
+}
+HOMES: Final[Mapping[str, str]] = {verb: module for module, verbs in _MODULES.items() for verb in verbs}
 """The modules of verbs that are not named after them."""
 
 _FOLDER: Final = argument("-C", dest="folder", metavar="DIR", help="work in the repository that DIR is in")

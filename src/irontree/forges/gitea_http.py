@@ -17,12 +17,13 @@ from irontree.forges.http_answers import (
     HttpAnswer,
     HttpOutcome,
     NoAnswer,
+    data_of,
     limited_until,
     no_answer,
     patiently,
     retry_after,
 )
-from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachable, UnusableAddress, open_client
+from irontree.http_client import HttpClient, HttpError, Unreachable, UnusableAddress, open_client
 
 SCOPES: Final = "write:issue, write:repository and read:user"
 """What a token has to be allowed; servers before 1.19 know no scopes."""
@@ -178,7 +179,7 @@ class GiteaClient:
             except (HttpError, UnusableAddress) as error:
                 raise RemoteFailed(f"cannot talk to {self.web}: {error}", remedy=_ADDRESS) from error
             if not response.has_redirect_location:
-                return HttpAnswer(response.status_code, response.headers, _parsed(response))
+                return HttpAnswer(response.status_code, response.headers, data_of(response.text))
             url, query = self._followed(url, response.headers["location"]), None
         raise RemoteFailed(f"{self.web} sends us round in circles, at last to {url}", remedy=_ADDRESS)
 
@@ -228,11 +229,3 @@ class GiteaClient:
 
     def _in_repository(self, path: str) -> str:
         return self._api(f"repos/{self._settings.require_location().repository}/{path}").rstrip("/")
-
-
-def _parsed(response: HttpResponse) -> Any:
-    """JSON, or the text itself where a proxy answers; None where nothing is said."""
-    try:
-        return response.json() if response.content else None
-    except ValueError:
-        return response.text

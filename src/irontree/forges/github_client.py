@@ -8,7 +8,6 @@ to it, since it drops the query and takes 307 for an answer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -27,6 +26,7 @@ from irontree.forges.http_answers import (
     HttpAnswer,
     HttpOutcome,
     NoAnswer,
+    data_of,
     limited_until,
     no_answer,
     patiently,
@@ -255,7 +255,7 @@ def _outcome_of(send: Callable[[], tuple[int, dict[str, Any], str]]) -> HttpOutc
         raise RemoteFailed(str(error), remedy="set forge.url to the address that it redirects to") from error
     except jwt.PyJWTError as error:
         raise ConfigRefused("the private key of the GitHub App cannot be used", remedy="download it again") from error
-    return HttpAnswer(status, received, _parsed(text))
+    return HttpAnswer(status, received, data_of(text))
 
 
 def api_url(url: str) -> str:
@@ -273,14 +273,6 @@ def _auth(credential: Credential) -> github.Auth.Auth:
         app = github.Auth.AppAuth(credential.app_id, credential.private_key)
         return app.get_installation_auth(credential.installation_id)
     return github.Auth.Token(credential.value)
-
-
-def _parsed(text: str) -> Any:
-    """JSON, or the text itself where a proxy or a log answers."""
-    try:
-        return json.loads(text) if text else None
-    except ValueError:
-        return text
 
 
 def _next_query(link: str) -> dict[str, Any] | None:

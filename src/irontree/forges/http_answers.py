@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -38,6 +39,14 @@ class HttpAnswer:
             return " ".join(str(self.data or "").split())[:200]
         found = (_finding(item) for item in self.data.get("errors") or ())
         return "; ".join(filter(None, (str(self.data.get("message") or ""), *found)))
+
+
+def data_of(text: str) -> Any:
+    """What a body says: JSON, or the text itself where a proxy or a log answers; None where nothing is said."""
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,10 +68,6 @@ def never_ran(exit_code: int | None, output: str) -> bool:
     return any(exit_code in codes and re.search(words, output, re.MULTILINE) for words, codes in _REFUSALS.items())
 
 
-def _mounted(*folders: Path) -> Iterable[str]:
-    return (word for folder in folders for word in ("--mount", _mount(folder, folder)))
-
-
 def _mount(source: Path | str, target: Path | str, *, readonly: bool = False) -> str:
     """One line of CSV, as both engines read it."""
     fields = ("type=bind", f"source={source}", f"target={target}", *(("readonly",) if readonly else ()))
@@ -97,10 +93,6 @@ def _identity(container: ContainerSpec, user: tuple[int, int]) -> tuple[str, ...
         return ("--user", container.user)
     mapped = ("--userns", "keep-id") if container.engine == "podman" and uid != 0 else ()
     return (*mapped, "--user", f"{uid}:{gid}")
-
-
-def _common(variables: Iterable[str]) -> list[str]:
-    return sorted(name for name in variables if name not in HERE_ALONE)
 
 
 # --- The engine
@@ -140,13 +132,13 @@ class Engine:
         words = [
             *(container.engine, "run", "--rm", "--init", "--interactive", "--pull=never"),
             *("--name", container_name(mark), "--workdir", str(cwd)),
-            *_mounted(cwd, *folders),
+            *(word for path in (cwd, *folders) for word in ("--mount", _mount(path, path))),
             *(word for path in readable for word in ("--mount", _mount(path, path, readonly=True))),
             *(word for given in container.mounts for word in ("--mount", _configured(given))),
             *_identity(container, self.user),
             *(() if container.network else ("--network", "none")),
             *("--env", f"HOME={_HOME}"),
-            *(word for name in _common((*environment, MARK)) for word in ("--env", name)),
+            *(word for name in sorted({*environment, MARK} - HERE_ALONE) for word in ("--env", name)),
             *container.options,
             container.image,
             *argv,

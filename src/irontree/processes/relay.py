@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Literal
 
@@ -58,7 +59,8 @@ def _copy(source: IO[bytes], sink: IO[bytes], see: Callable[[bytes], None]) -> N
         see(line)
         listening = listening and _pass_on(line, sink)
     if source is sys.stdin.buffer:
-        _close(sink)
+        with suppress(BrokenPipeError):
+            sink.close()
 
 
 def _pass_on(line: bytes, sink: IO[bytes]) -> bool:
@@ -68,10 +70,3 @@ def _pass_on(line: bytes, sink: IO[bytes]) -> bool:
     except BrokenPipeError:
         return False
     return True
-
-
-def _close(sink: IO[bytes]) -> None:
-    try:
-        sink.close()
-    except BrokenPipeError:
-        return
