@@ -124,10 +124,11 @@ class Settings(NamedTuple):
         """The value of *name* (section and variable in lower case); None if it is not set."""
         return next((value for key, value in reversed(self.entries) if key == name), None)
 
-    def subsections(self, section: str) -> tuple[str, ...]:
-        """The names in `section.NAME.variable`, each once: the remotes for `remote`."""
-        parts = (key.split(".", 1)[1].rsplit(".", 1)[0] for key, _ in self.entries if _has_subsection(key, section))
-        return tuple(dict.fromkeys(parts))
+    @property
+    def remotes(self) -> tuple[str, ...]:
+        """The names in `remote.NAME.variable`, each once."""
+        keys = (key for key, _ in self.entries if key.startswith("remote.") and key.count(".") > 1)
+        return tuple(dict.fromkeys(key.split(".", 1)[1].rsplit(".", 1)[0] for key in keys))
 
     @property
     def hooks_path(self) -> str | None:
@@ -153,10 +154,6 @@ def parse_settings(text: str) -> Settings:
     """Parse the output of `git config -z`; a setting without a value is true."""
     entries = (entry.partition("\n") for entry in text.split("\0") if entry)
     return Settings(tuple((key, value if has_value else "true") for key, has_value, value in entries))
-
-
-def _has_subsection(key: str, section: str) -> bool:
-    return key.startswith(f"{section}.") and key.count(".") > 1
 
 
 def _line(key: str, value: str) -> str:

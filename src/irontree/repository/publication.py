@@ -211,7 +211,7 @@ def _identity(settings: Settings) -> Iterator[Blocker]:
 
 
 def _target(git: Git, publish: PublishPolicy, settings: Settings, workspace: WorkspacePolicy) -> Iterator[Blocker]:
-    if publish.remote is not None and publish.remote not in settings.subsections("remote"):
+    if publish.remote is not None and publish.remote not in settings.remotes:
         yield Blocker(
             "remote-missing",
             f"there is no remote {publish.remote}",
@@ -248,7 +248,7 @@ def _content(repo: Reader, tip: str, settings: Settings, workspace: WorkspacePol
     attributes = f"{tip}:.gitattributes"
     if not has_lfs and repo.find(attributes) and b"filter=lfs" in (repo.content(attributes) or b""):
         yield Blocker("lfs-missing", "the repository keeps files in Git LFS, which is not set up", "git lfs install")
-    for remote in settings.subsections("remote"):
+    for remote in settings.remotes:
         if settings.get(f"remote.{remote}.promisor") == "true":
             yield Blocker(
                 "partial-clone",

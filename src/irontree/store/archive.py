@@ -286,12 +286,12 @@ _PLAN = re.compile(r"\.mino/plans/[^/]+\.yml")
 _ENTITY = re.compile(r"\.mino/loops/[^/]+\.yml")
 
 
-def restore(root: Path, versions: Mapping[str, Sequence[bytes]], disk: Disk | None = None) -> tuple[str, ...]:
+def restore(root: Path, versions: Mapping[str, Sequence[bytes]]) -> tuple[str, ...]:
     """Write missing files from their *versions* (path -> contents, newest first); returns the paths written.
 
     Raises LogDamaged for a path that leads out of `.mino/`, before anything is written.
     """
-    layout, writer = Layout(root), disk or Disk()
+    layout, writer = Layout(root), Disk()
     places = {path: place_of(root, path) for path in versions}
     with exclusive(layout.append_lock), disk_errors(layout.state):
         lost = [path for path in sorted(versions) if not places[path].exists()]

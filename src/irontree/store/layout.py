@@ -70,10 +70,10 @@ class Layout:
         return path.relative_to(self.root).as_posix()
 
 
-def create(root: Path, disk: Disk | None = None) -> Layout:
+def create(root: Path) -> Layout:
     """Create `.mino/` with its `.gitignore` in the main worktree *root*; leave what is there as it is."""
     layout = Layout(root)
     ignore = layout.state / ".gitignore"
     if not ignore.exists():
-        (disk or Disk()).write_durably(ignore, GITIGNORE.encode())
+        Disk().write_durably(ignore, GITIGNORE.encode())
     return layout

@@ -23,9 +23,9 @@ def test_the_last_value_of_a_name_counts():
     assert Settings(()).get("user.name") is None
 
 
-def test_subsections_are_listed_once_and_may_contain_dots():
+def test_remotes_are_listed_once_and_may_contain_dots():
     entries = (("remote.origin.url", "x"), ("remote.my.fork.url", "y"), ("remote.origin.fetch", "z"), ("remote.a", ""))
-    assert Settings(entries).subsections("remote") == ("origin", "my.fork")
+    assert Settings(entries).remotes == ("origin", "my.fork")
 
 
 def test_a_hooks_path_inside_the_worktree_is_told_from_others():
