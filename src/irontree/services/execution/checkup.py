@@ -36,8 +36,12 @@ class Decider:
 
     def meta(self) -> dict[str, Any]:
         """The keys for the event's `meta:`."""
-        more = {"note": self.note, "reviews": list(self.reviews), "allowed": list(self.allowed)}
-        return {"by": self.by, **{key: said for key, said in more.items() if said}}
+        return {
+            "by": self.by,
+            **({"note": self.note} if self.note else {}),
+            **({"reviews": list(self.reviews)} if self.reviews else {}),
+            **({"allowed": list(self.allowed)} if self.allowed else {}),
+        }
 
 
 def accept(app: App, issue_number: int, decider: Decider) -> TaskState:
