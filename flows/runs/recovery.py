@@ -267,16 +267,13 @@ def start_what_waits(app: App) -> tuple[str, ...]:
     """
     loop_ids = [loop.id for loop in read_loops(app)[0]]  # an unreadable loop must not stop the others (R13)
     found = ((loop_id, take_up(app, loop_id)) for loop_id in loop_ids if not _was_cancelled(app, loop_id))
-    return tuple(f"loop {loop_id}{_of_issue(run)} {_doing(run)}" for loop_id, run in found if run)
+    return tuple(_doing(loop_id, run) for loop_id, run in found if run)
 
 
-def _of_issue(run: RunInfo) -> str:
-    """The issue's name if this is an issue's run; empty for the loop's own run."""
-    return f": {run.name}" if "number" in run.parameters else ""
-
-
-def _doing(run: RunInfo) -> str:
-    return GOING.get(run.state, f"is {run.state_name}")
+def _doing(loop_id: str, run: RunInfo) -> str:
+    """What drives the loop, or asks for it: its own run, or an issue's, which is named."""
+    issue = f": {run.name}" if "number" in run.parameters else ""
+    return f"loop {loop_id}{issue} {GOING.get(run.state, f'is {run.state_name}')}"
 
 
 def go_on_approving(app: App) -> tuple[str, ...]:

@@ -151,19 +151,18 @@ class RichScreen:
 
     def _needed(self, need: Need, still_open: StillOpen) -> str | None:
         """Ask for a number, an amount or a revision until the input is valid."""
-        while (line := self._line(_PROMPTS[need], still_open)) is not None:
-            if fits(need, line.strip().lower()):
-                return line.strip().lower()
-            self._console.print(f"[yellow]{_WANTED[need]}[/]")
-        return None
+        found = self._read(_PROMPTS[need], _WANTED[need], lambda typed: fits(need, typed.strip().lower()), still_open)
+        return found and found.strip().lower()
 
     def _note(self, still_open: StillOpen, *, needed: bool) -> str | None:
         prompt = _PROMPTS["note"] if needed else "Note (may be empty)"
-        while (line := self._line(prompt, still_open)) is not None:
-            if line.strip() or not needed:
-                return line
-            self._console.print(f"[yellow]{_WANTED['note']}[/]")
-        return None
+        return self._read(prompt, _WANTED["note"], lambda typed: bool(typed.strip()) or not needed, still_open)
+
+    def _read(self, prompt: str, wanted: str, is_fit: Callable[[str], bool], still_open: StillOpen) -> str | None:
+        """The first line that fits; *wanted* is said after each other one."""
+        while (line := self._line(prompt, still_open)) is not None and not is_fit(line):
+            self._console.print(f"[yellow]{wanted}[/]")
+        return line
 
     def _line(self, prompt: str, still_open: StillOpen) -> str | None:
         """A line from the keyboard; `None` at end of input, or if the question was answered elsewhere first."""

@@ -179,7 +179,9 @@ def _forge(facts: Facts) -> Iterator[ProposedSetting]:
     if facts.location is None:
         return
     if facts.location.url != GITHUB:
-        yield from _gitea(facts, facts.location)
+        if facts.credential:  # an address does not show which software serves it: a token for Gitea does
+            why = f"the remote is {facts.location.repository} at {facts.location.url}, and {facts.credential} is set"
+            yield ProposedSetting("forge.adapter", "gitea", why)
         return
     where = f"the remote is {facts.location.repository} on github.com"
     if facts.credential:
@@ -187,13 +189,6 @@ def _forge(facts: Facts) -> Iterator[ProposedSetting]:
     else:
         why = "but no token was found: set GITHUB_TOKEN or `gh auth login`, and then `github` here"
         yield ProposedSetting("forge.adapter", "local", f"{where}, {why}")
-
-
-def _gitea(facts: Facts, location: Location) -> Iterator[ProposedSetting]:
-    """Gitea, if a token for it is set: an address does not show which software serves it."""
-    if facts.credential:
-        why = f"the remote is {location.repository} at {location.url}, and {facts.credential} is set"
-        yield ProposedSetting("forge.adapter", "gitea", why)
 
 
 # --- checks, by kind of project -----------------------------------------------------------------------------
