@@ -58,7 +58,6 @@ def pytest_configure(config: pytest.Config) -> None:
     _use_hypothesis_without_a_clock()
     _hear_interrupts()
     sys.addaudithook(_refuse_the_network)
-    gc.disable()
 
 
 def _hear_interrupts() -> None:
@@ -70,6 +69,11 @@ def _hear_interrupts() -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Leave nothing behind."""
     shutil.rmtree(config.stash[HOME], ignore_errors=True)
+
+
+def pytest_collection() -> None:
+    """Nothing that is imported or collected is garbage."""
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
