@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
-
-import psutil
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from irontree.ports import Cancellation, Child
+
+if TYPE_CHECKING:
+    from psutil import Process
 
 SHELL = "/bin/sh"
 # Descendants inherit it, also those that left the process group (the way of Jenkins' process tree killer).
@@ -54,24 +55,24 @@ def is_owned(child: Child) -> bool:
     """Whether the process that started it lives: then it is no leftover."""
     if child.boot != _boot() or not child.owner_started or child.owner_started != _started(child.owner):
         return False
-    with contextlib.suppress(psutil.Error):
-        return _lives(psutil.Process(child.owner))
+    with contextlib.suppress(_psutil().Error):
+        return _lives(_psutil().Process(child.owner))
     return False
 
 
-def family(child: Child, *, sure: bool) -> list[psutil.Process]:
+def family(child: Child, *, sure: bool) -> list[Process]:
     """The live ones: the child's group and descendants if we are *sure* of its pid, and all that carry its mark."""
-    pids = psutil.pids()
+    pids = _psutil().pids()
     found = {pid for pid in pids if _bears(pid, child)}
     if sure:
         found |= _descendants(child.pid) | {pid for pid in pids if _group(pid) == child.pgid}
     return [process for pid in sorted(found) for process in _living(pid)]
 
 
-def send(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+def send(processes: Sequence[Process], number: signal.Signals) -> None:
     """Signal each of them; those that have ended meanwhile are no error."""
     for process in processes:
-        with contextlib.suppress(psutil.Error):
+        with contextlib.suppress(_psutil().Error):
             process.send_signal(number)
 
 
@@ -88,8 +89,8 @@ def kill_family(child: Child, *, sure: bool) -> bool:
 
 def _descendants(pid: int) -> set[int]:
     try:
-        return {process.pid for process in psutil.Process(pid).children(recursive=True)}
-    except psutil.Error:
+        return {process.pid for process in _psutil().Process(pid).children(recursive=True)}
+    except _psutil().Error:
         return set()
 
 
@@ -104,9 +105,9 @@ def _bears(pid: int, child: Child) -> bool:
     """Whether its environment has our mark; after each child all processes are looked at, so this must be quick."""
     try:
         if sys.platform != "linux":
-            return psutil.Process(pid).environ().get(MARK) == child.mark
+            return _psutil().Process(pid).environ().get(MARK) == child.mark
         return f"\0{MARK}={child.mark}\0".encode() in b"\0" + _variables(pid, child)
-    except (psutil.Error, OSError):
+    except (_psutil().Error, OSError):
         return False
 
 
@@ -128,18 +129,18 @@ def _may_begin(pid: int, child: Child) -> bool:
     return int(_started(pid) or 0) >= int(child.started or 0)
 
 
-def _living(pid: int) -> Iterator[psutil.Process]:
+def _living(pid: int) -> Iterator[Process]:
     """The process itself, if it lives."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
+    with contextlib.suppress(_psutil().NoSuchProcess):
+        process = _psutil().Process(pid)
         if _lives(process):
             yield process
 
 
-def _lives(process: psutil.Process) -> bool:
+def _lives(process: Process) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
+        return bool(process.status() != _psutil().STATUS_ZOMBIE)
+    except _psutil().Error:
         return False
 
 
@@ -149,8 +150,8 @@ def _started(pid: int) -> str | None:
     try:
         if stat.exists():
             return stat.read_text(encoding="utf-8").rpartition(")")[2].split()[19]
-        return repr(psutil.Process(pid).create_time())
-    except (OSError, psutil.Error):
+        return repr(_psutil().Process(pid).create_time())
+    except (OSError, _psutil().Error):
         return None
 
 
@@ -164,4 +165,12 @@ def _own_start(us: int) -> str:
 def _boot() -> str:
     """What tells this boot of the machine from any other."""
     boot_id = Path("/proc/sys/kernel/random/boot_id")
-    return boot_id.read_text(encoding="ascii").strip() if boot_id.exists() else str(int(psutil.boot_time()))
+    return boot_id.read_text(encoding="ascii").strip() if boot_id.exists() else str(int(_psutil().boot_time()))
+
+
+@cache
+def _psutil() -> Any:
+    """The library, imported with the first question about a process: commands that only read ask none."""
+    import psutil  # noqa: PLC0415
+
+    return psutil
