@@ -24,7 +24,17 @@ from irontree.domain.requirements.markdown import (
     parse,
     quoted,
 )
-from irontree.domain.requirements.outline import Kind, Labelled, OutlineEntry, Part, kind_of, split_label
+from irontree.domain.requirements.outline import (
+    Kind,
+    Labelled,
+    OutlineEntry,
+    Part,
+    extend,
+    kind_of,
+    part_of,
+    preamble_of,
+    split_label,
+)
 from irontree.domain.requirements.tasks import TaskText, parse_criterion, read_task
 from irontree.domain.spec import deceptive_characters, plan_node
 from irontree.domain.task_types import BUG, FEATURE, TASK_TYPES, TaskType
@@ -216,18 +226,15 @@ def _dependency(lines: Sequence[str]) -> dict[Kind, Labelled]:
 
 
 def _parts(document: MarkdownDocument, end: int) -> Iterator[Part]:
-    first = document.sections[0].start if document.sections else end
-    yield Part(None, "", 0, 0, 0, first, list(document.preamble))
+    yield preamble_of(document, end)
     current: Part | None = None
     for section in document.sections:
         if current and section.level > current.level:
-            current.blocks += [MarkdownBlock("heading", section.start, section.body), *section.blocks]
-            current.end = section.end
+            extend(current, section)
             continue
         if current:
             yield current
-        kind = kind_of(section.title) or "prose"
-        current = Part(kind, section.title, section.level, section.start, section.body, section.end, [*section.blocks])
+        current = part_of(section, kind_of(section.title) or "prose")
     if current:
         yield current
 

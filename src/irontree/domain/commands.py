@@ -15,6 +15,7 @@ from irontree.domain.budgets import EXAMPLES, amount_of, leading_amount
 from irontree.domain.halt import RULES, VALUES, Choice
 from irontree.domain.ids import parse_issue, typed_issue
 from irontree.domain.requirements.markdown import lines_said
+from irontree.domain.state import ADOPTED
 from irontree.domain.text import suggestion
 
 _LINE: Final = re.compile(
@@ -102,7 +103,6 @@ def _amount(text: str) -> tuple[str, str]:
 # --- What the words after `irontree task` ask for
 
 
-ADOPTED_LABEL: Final = "iron-tree:adopted"
 Action = Literal["continue", "skip", "cancel"]
 
 
@@ -163,7 +163,7 @@ class OpenIssues:
     def query(self) -> str:
         """What was looked up, for the loop's record."""
         most = f", at most {self.limit}" if self.limit else ""
-        return f"open issues labelled {ADOPTED_LABEL}, oldest first{most}"
+        return f"open issues labelled {ADOPTED}, oldest first{most}"
 
 
 Intent = Unclear | ResumeLoop | AdoptIssue | DocumentIntent | Issues | OpenIssues

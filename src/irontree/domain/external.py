@@ -84,17 +84,10 @@ def is_given_up(records: Sequence[Record[IssueEvent]]) -> bool:
 
 
 def _contradiction(state: TaskState, seen: IssuePresence, *, was_closed: bool) -> ExternalEvent | None:
-    if _at_rest(state).phase is Phase.DONE:
+    if state.at_rest.phase is Phase.DONE:
         opened_again = state.phase is Phase.DONE and seen == "open" and was_closed
         return REOPENED if opened_again else None
     return {"open": None, "closed": CLOSED, "gone": DELETED}[seen]
-
-
-def _at_rest(state: TaskState) -> TaskState:
-    """The state that an issue returns to when every hold on it is cleared."""
-    while state.before:
-        state = state.before
-    return state
 
 
 def _is_hold(record: Record[IssueEvent]) -> bool:

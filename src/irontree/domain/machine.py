@@ -30,14 +30,8 @@ DETOURS: Final = _ANYTIME | {
     "checkup_preflight_blocked",
     "checkup_reconcile_external_close_detected",
 }
-_VERDICT_EVENTS: Final = frozenset(
-    {
-        "verify_passed",
-        "verify_failed_retryable",
-        "verify_failed_terminal",
-        "verify_pending_acceptance",
-        "verify_publication_failed",
-    }
+_VERDICTS: Final = frozenset(
+    {"verify_passed", "verify_failed_retryable", "verify_failed_terminal", "verify_pending_acceptance"}
 )
 _ANSWERS_TO_PENDING: Final = frozenset(
     {
@@ -54,7 +48,7 @@ LEGAL: Final[dict[Phase | None, frozenset[str]]] = {
     Phase.ADOPTED: DETOURS | {"task_approved"},
     Phase.READY: DETOURS | {"run_started"},
     Phase.RUNNING: _ANYTIME | {"run_completed", "run_commit_failed", "run_interrupted"},
-    Phase.COMMITTED: DETOURS | _VERDICT_EVENTS,
+    Phase.COMMITTED: DETOURS | _VERDICTS | {"verify_publication_failed"},
     Phase.PENDING: DETOURS | _ANSWERS_TO_PENDING,
     Phase.TERMINAL: DETOURS | {"checkup_unblocked"},
     Phase.BLOCKED: DETOURS | {"checkup_unblocked"},
@@ -243,20 +237,7 @@ _BLOCKING_CHECK: Final[dict[str, str]] = {
 }
 _ADOPTIONS: Final = frozenset({"task_adopted", "task_re_adopted"})
 _FREE_EVENTS: Final = frozenset({"run_interrupted", "run_commit_failed", "verify_publication_failed"})
-_ENDS_STREAK: Final = frozenset(
-    {
-        "run_completed",
-        "verify_passed",
-        "verify_failed_retryable",
-        "verify_failed_terminal",
-        "verify_pending_acceptance",
-        "checkup_unblocked",
-        "checkup_accept_recorded",
-    }
-)
-_VERDICTS: Final = frozenset(
-    {"verify_passed", "verify_failed_retryable", "verify_failed_terminal", "verify_pending_acceptance"}
-)
+_ENDS_STREAK: Final = _VERDICTS | {"run_completed", "checkup_unblocked", "checkup_accept_recorded"}
 _FAILURES: Final = frozenset({"verify_failed_retryable", "verify_failed_terminal", "run_commit_failed"})
 _ON_HOLD: Final = (Phase.BLOCKED, Phase.STALE)
 _MISSING_LISTED: Final = 1000
@@ -327,6 +308,12 @@ def _blank(record: Record[IssueEvent]) -> TaskState:
 _SHARED: Final = tuple(
     field.name for field in fields(TaskState) if field.name in IssueEvent.model_fields and field.name != "sequence"
 )
+
+
+def carried_over(state: TaskState, kind: type[IssueEvent]) -> dict[str, Any]:
+    """The common keys, but the sequence, for which *kind* has no value of its own, as they are in *state*."""
+    required = (name for name, field in kind.model_fields.items() if field.is_required() and name != "sequence")
+    return {name: getattr(state, name) for name in required if name in IssueEvent.model_fields}
 
 
 def _snapshot(event: IssueEvent) -> dict[str, Any]:

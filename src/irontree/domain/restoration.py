@@ -8,31 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from irontree.domain.events import IssueEvent, Record, SequenceGapDetected
-from irontree.domain.machine import evolve, replay
+from irontree.domain.machine import carried_over, evolve, replay
 from irontree.domain.state import TaskState
 from irontree.errors import IllegalTransition
-
-_COPIED: Final = (
-    "task_key",
-    "issue_number",
-    "spec_revision",
-    "approved_revision",
-    "current_stage",
-    "next_stage",
-    "workflow_entry_state",
-    "attempt_count",
-    "max_retry_count",
-    "code_publication_state",
-)
 
 
 def gap_event(state: TaskState, sequence: int, found: Iterable[int], missing: Iterable[int]) -> SequenceGapDetected:
     """The gap event at *sequence*; *state* is what could be replayed before the first missing one."""
     return SequenceGapDetected(
-        **{name: getattr(state, name) for name in _COPIED},
+        **carried_over(state, SequenceGapDetected),
         sequence=sequence,
         found_sequences=tuple(found),
         missing_sequences=tuple(missing),

@@ -116,10 +116,6 @@ def line_of_quote(text: str, quote: str) -> int | None:
     return None if begins < 0 or not words else words[joined.count(" ", 0, begins)][0]
 
 
-def _place(citation: Citation, line_of: LineOf) -> str:
-    return f"{citation.file}:{line_of(citation.file, citation.quote)}"
-
-
 def _where(finding: ReviewFinding) -> str:
     if not finding.file:
         return ""

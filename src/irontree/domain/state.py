@@ -103,6 +103,11 @@ class TaskState:
         return self.phase is Phase.DONE and self.problem is None
 
     @property
+    def at_rest(self) -> TaskState:
+        """The state that it returns to when every hold on it is cleared."""
+        return self.before.at_rest if self.before else self
+
+    @property
     def way_out(self) -> str:
         """How to resolve the problem."""
         if self.newer:
@@ -184,9 +189,7 @@ _BY_STAGE: Final = {
 
 def labels_for(state: TaskState) -> frozenset[str]:
     """The managed labels of this state; a detour keeps the label of the state that the issue halted in."""
-    at = state
-    while at.before:
-        at = at.before
+    at = state.at_rest
     approved = state.approvals > 0 and at.current_stage == "definition"
     stage = STAGE_RUN if approved else _BY_STAGE[at.current_stage]
     waits = {PENDING} if state.phase is Phase.PENDING else set()

@@ -19,7 +19,7 @@ from irontree.domain.decide import Scope
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import HaltRule, halt_of
 from irontree.domain.ids import attempt_folder
-from irontree.domain.machine import Replay, evolve
+from irontree.domain.machine import Replay, carried_over, evolve
 from irontree.domain.plan import Plan, PlanNode, canonical_json
 from irontree.domain.spending import Spending
 from irontree.domain.state import Phase, TaskState
@@ -209,7 +209,7 @@ def record(
     another process appended first. Of a *meta* that no event file could hold, long texts and lists are cut.
     """
     meta = _fitting(meta or {})
-    event = kind(**{**_carried_over(state, kind), "sequence": state.sequence + 1, **values})
+    event = kind(**{**carried_over(state, kind), "sequence": state.sequence + 1, **values})
     evolve(state, Record(event, meta))
     written = app.log.append(event, expected_sequence=state.sequence, meta={**app.origin.meta(), **meta})
     return evolve(state, written)
@@ -235,12 +235,6 @@ def _cut(value: Any) -> Any:
 
 def _cut_item(item: Any) -> Any:
     return f"{item[:ITEM_KEPT]} {TRUNCATION_MARKER}" if isinstance(item, str) and len(item) > ITEM_KEPT else item
-
-
-def _carried_over(state: TaskState, kind: type[IssueEvent]) -> dict[str, Any]:
-    """The common keys for which *kind* has no value of its own."""
-    required = (name for name, field in kind.model_fields.items() if field.is_required() and name != "sequence")
-    return {name: getattr(state, name) for name in required if name in IssueEvent.model_fields}
 
 
 def snapshot(state: TaskState) -> dict[str, Any]:

@@ -199,8 +199,7 @@ class Outline:
 def outline(document: MarkdownDocument, findings: Findings) -> Outline:
     """The document's tree. A single first H1 with tasks below it is the title, all other headings are tasks."""
     entries = _entries(document)
-    end = document.sections[0].start if document.sections else len(findings.numbers)
-    introduction = [Part(None, "", 0, 0, 0, end, list(document.preamble))]
+    introduction = [preamble_of(document, len(findings.numbers))]
     title = ""
     if _has_title(entries):
         first = entries.pop(0)
@@ -229,13 +228,13 @@ def _entries(document: MarkdownDocument) -> list[OutlineEntry]:
         owner = _owner(entries, section.level)
         kind = kind_of(section.title) if owner else None
         if open_part and section.level > open_part.level:
-            _extend(open_part, section)
+            extend(open_part, section)
         elif owner and kind:
-            open_part = _part(section, kind)
+            open_part = part_of(section, kind)
             owner.parts.append(open_part)
         else:
             open_part = None
-            entries.append(OutlineEntry(section.title, section.level, section.start, owner, [_part(section, None)]))
+            entries.append(OutlineEntry(section.title, section.level, section.start, owner, [part_of(section, None)]))
     return entries
 
 
@@ -247,11 +246,18 @@ def _owner(entries: list[OutlineEntry], level: int) -> OutlineEntry | None:
     return entry
 
 
-def _part(section: MarkdownSection, kind: Kind | None) -> Part:
+def preamble_of(document: MarkdownDocument, end: int) -> Part:
+    """What stands before the first heading; *end* is that of the document."""
+    until = document.sections[0].start if document.sections else end
+    return Part(None, "", 0, 0, 0, until, list(document.preamble))
+
+
+def part_of(section: MarkdownSection, kind: Kind | None) -> Part:
+    """The content under that heading, up to the next one."""
     return Part(kind, section.title, section.level, section.start, section.body, section.end, list(section.blocks))
 
 
-def _extend(part: Part, section: MarkdownSection) -> None:
+def extend(part: Part, section: MarkdownSection) -> None:
     """Treat a heading below a section's heading as text of that section."""
     part.blocks += [MarkdownBlock("heading", section.start, section.body), *section.blocks]
     part.end = section.end
