@@ -1,1 +1,1 @@
-"""One module per protocol step: ports and values in, values out."""
+"""The steps of the protocol as functions: ports and values in, values out."""

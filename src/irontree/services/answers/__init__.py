@@ -1,1 +1,1 @@
-"""Approvals put into force and answers recorded, from every channel."""
+"""Puts approvals into force and records answers from every channel."""

@@ -1,4 +1,4 @@
-"""One way in for every answer: form, terminal, command, comment and timer are validated against the log here (R11)."""
+"""Validates every answer against the log and records it, whatever its channel: form, command, comment, timer (R11)."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ from irontree.services.views.history import request_url_of, rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
 
 NOTE_LIMIT: Final = 8000
-"""Maximum characters: it goes into an event, and those have 64 KiB."""
+"""Maximum length in characters: the note goes into an event, and an event has at most 64 KiB."""
 
 NOT_TAKEN: Final = (AnswerRefused, Busy, RemoteUnavailable)
-"""Why an answer is not recorded: it does not fit, or time has to pass first. The question stays open."""
+"""Errors that leave the question open: the answer does not fit, or can only be taken later. Nothing is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person decided. `question` is the key of the question that was shown; None: whichever is open."""
+    """What a user decided. `question` is the key of the question they were shown; None means whichever is open."""
 
     choice: str
     by: str
@@ -61,20 +61,20 @@ class Answer:
     count: int | None = None
     revision: str | None = None
     amount: str | None = None
-    """How much more agents may spend, with its unit: `5 USD`, `200000 tokens`, `2h`."""
+    """How much more agents may spend, with the unit: `5 USD`, `200000 tokens`, `2h`."""
     question: str | None = None
     voters: tuple[str, ...] = ()
-    """Accounts that say the same, confirmed by the forge; empty where the channel does not identify users."""
+    """Accounts that gave the same answer, verified by the forge; empty where the channel does not identify users."""
 
 
 def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | None = None) -> TaskState:
-    """Record the answer to the question this issue asks, and back the log up. The caller holds the driver lock.
+    """Record the answer to this issue's open question and back up the log; returns the issue's state afterwards.
 
-    Raises AnswerRefused when no question is open (early, second), another one is (stale), or the choice or
-    what it needs does not fit (wrong); Busy or RemoteUnavailable where it may be taken later. Nothing is written then.
+    The caller holds the driver lock. Raises AnswerRefused if no question is open, if another one is, or if the choice
+    or a value that it needs does not fit; Busy or RemoteUnavailable if it may be taken later. Nothing is recorded then.
     """
     with _as_answer():
-        app.preferences()  # what needs the configuration behind the event would fail there, with the answer recorded
+        app.preferences()  # a bad configuration fails here, not after the answer is recorded
         world = read_world(app)
         state = world.state(issue_number)
         question = _open_question(state, loop_id)
@@ -93,9 +93,9 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
 
 
 def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
-    """Record the answer to a question that the loop itself asks, that it goes on or was stopped, and back the log up.
+    """Record the answer to the loop's own question, and the loop's resumption or end, and back up the log.
 
-    Raises AnswerRefused as `answer_issue` does.
+    Raises AnswerRefused, Busy and RemoteUnavailable as `answer_issue` does.
     """
     with _as_answer():
         question = question_of_loop(app, loop_id)
@@ -108,13 +108,13 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
 
 
 def _take(app: App, question: Question, choice: Choice, answer: Answer) -> TaskState | None:
-    """Have done what was answered; the issue after that, if its own log says more now."""
-    named = replace(answer, choice=choice.name)  # a form gives the label
+    """Run the use case of this answer; returns the issue's new state if its own log changed."""
+    named = replace(answer, choice=choice.name)  # forms submit the label, not the name
     return _USE_CASES[question.kind, question.reason, choice.name](app, question, named)
 
 
 def validate(question: Question, answer: Answer) -> Choice:
-    """The choice that was made, if it fits the question; raises AnswerRefused with what would."""
+    """The choice that *answer* makes, if it fits *question*. Raises AnswerRefused naming what would fit."""
     if answer.question and answer.question != question.key:
         raise AnswerRefused(
             f"this answer is for {answer.question}, but {question.key} is open now",
@@ -170,7 +170,7 @@ def _example(needed: str) -> str:
 
 @contextmanager
 def _as_answer() -> Iterator[None]:
-    """Whatever refuses to do what was answered refuses the answer, but for what time alone can cure."""
+    """Turn any refusal inside the block into AnswerRefused, except errors that only time can cure."""
     try:
         yield
     except NOT_TAKEN:
@@ -190,7 +190,7 @@ def _open_question(state: TaskState, loop_id: str | None) -> Question:
 
 
 def _require_wanted(app: App, world: World, state: TaskState) -> None:
-    """What was skipped stays so while its loop is open (R17)."""
+    """Raise AnswerRefused if the task was skipped in a loop that is still open (R17)."""
     newest = loop.newest_over_each(loop.read_loops(app)[0]).get(state.task_key)
     if newest and newest.is_open and state.task_key in loop.left_out(newest, world):
         raise AnswerRefused(
@@ -200,7 +200,7 @@ def _require_wanted(app: App, world: World, state: TaskState) -> None:
 
 
 def _skip(app: App, question: Question, answer: Answer) -> None:
-    """Skip the task in its loop: events of the loop, not of the issue (R17)."""
+    """Skip the task in its loop; this is recorded in the loop's log, not the issue's (R17)."""
     loop.skip(app, question.loop_id or "", question.task_key or "", answer.by, answer.note)
 
 
@@ -225,7 +225,7 @@ def _decider(answer: Answer) -> Decider:
 
 
 def _accept(app: App, question: Question, answer: Answer) -> TaskState:
-    """Publish it; what is proposed is accepted by its merge, which may be there already (R15)."""
+    """Publish the work; if it is proposed in a pull request, record that request's merge instead (R15)."""
     world = read_world(app)
     state = world.state(question.number)
     if not state.is_proposed:
@@ -250,7 +250,7 @@ def _verify_again(app: App, question: Question, answer: Answer) -> TaskState:
 
 
 def _go_on(app: App, question: Question, answer: Answer) -> TaskState:
-    """Do what the person confirmed, behind the event that says so: a kill in between asks again."""
+    """Record the confirmation, then remove the stale lock: after a crash in between, the question is asked again."""
     state = read_world(app).state(question.number)
     if state.problem:
         raise AnswerRefused(f"issue-{question.number}: {state.problem}", remedy=state.way_out)
@@ -263,9 +263,9 @@ def _go_on(app: App, question: Question, answer: Answer) -> TaskState:
 
 
 def _unblocked(app: App, state: TaskState, answer: Answer) -> TaskState:
-    """Where the work does not fit the target any more, going on means doing it again on top of that.
+    """Record how the issue resumes after its block.
 
-    What was proposed in vain is proposed again; a request that was merged meanwhile is found then.
+    A failed proposal is verified and proposed again. Work that no longer fits the target is done again on top of it.
     """
     if state.blocking_check in VERIFIED_AGAIN and state.commit:
         return checkup.unblock(app, state.issue_number, "verify", _decider(answer))
@@ -276,9 +276,9 @@ def _unblocked(app: App, state: TaskState, answer: Answer) -> TaskState:
 
 
 def _allow(app: App, question: Question, answer: Answer) -> TaskState:
-    """Approve the rules for what the agent was denied, and give it another attempt.
+    """Approve permission rules for what the agent was denied, and grant another attempt.
 
-    A kill in between asks again: the rules are approved then, and any answer that goes on does.
+    A crash in between leaves the question open; the rules are approved by then, so any answer that resumes works.
     """
     state = read_world(app).state(question.number)
     words = rules_in_words(grant_permissions(app, question.number))
@@ -313,16 +313,16 @@ _USE_CASES: Final[Mapping[tuple[Kind, str, str], UseCase]] = {
     ("loop", "loop_budget_exhausted", "extend"): _extend,
     ("loop", "loop_budget_exhausted", "stop"): _stop,
 }
-"""What is done for each answer: by what asks, why, and the choice."""
+"""The use case for each answer: by who asks, the halt reason and the choice."""
 
 
-# --- Blocks that clear with time, for single steps
+# --- Blocks that a timer lifts, for single steps
 
 
 def let_time_pass(app: App, state: TaskState, seconds: float) -> TaskState:
-    """The issue once the time it waits for has come, which may be *seconds* away; as it is if it waits for none.
+    """Wait until this issue's timed block ends, at most *seconds*, then lift it; returns the issue's state.
 
-    Raises NotEligible if that is longer, saying until when and what to do; Cancelled when asked to stop meanwhile.
+    An issue without one is returned as it is. Raises NotEligible if the wait is longer, Cancelled if asked to stop.
     """
     left = time_left(state.not_before, app.clock.now()) if state.problem is None else None
     if left is None:

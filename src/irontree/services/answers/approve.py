@@ -1,4 +1,4 @@
-"""An approval put into force: plans written, issues published or adopted, the loop chosen."""
+"""Puts an approval into force: writes plans, publishes or adopts issues, chooses the loop."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from irontree.services.views.report import write_projections
 
 
 def adopt(app: App, number: int) -> Plan:
-    """Take one issue in, and stop there: it waits for its approval (protocol, `adopt issue-N`).
+    """Adopt one issue without approving it; returns its plan (protocol, `adopt issue-N`).
 
-    Taken in anew if it was adopted before and its text changed; asking twice is no new work. The caller holds the
-    driver lock. Raises NotEligible for an issue that cannot be taken in; one that is composite gets its label. Raises
-    Busy while a loop is at work: its issue would begin anew under it.
+    An issue whose text changed since its adoption is adopted again; one that still waits for approval stays as it is.
+    The caller holds the driver lock. Raises NotEligible for an issue that cannot be adopted, after labelling it if it
+    is composite, and Busy while a loop is active, because its issue would start over during that work.
     """
     refuse_beside_loop(app)
     settle_leftovers(app)
@@ -57,7 +57,7 @@ def adopt(app: App, number: int) -> Plan:
 
 
 def require_adoptable(app: App, world: World, number: int) -> Issue:
-    """The issue, if it can be taken in; raises NotEligible, after labelling one that has to be split first."""
+    """The issue, if it can be adopted. Raises NotEligible if not, after labelling one that has to be split first."""
     issue = app.forge().read_issue(number)
     if issue is None:
         raise NotEligible(f"there is no issue #{number} here", remedy="look at the number again")
@@ -70,7 +70,7 @@ def require_adoptable(app: App, world: World, number: int) -> Issue:
 
 
 def mark_composite(app: App, number: int) -> None:
-    """Set the label that asks for splitting; that it cannot be set changes nothing (contract, labels)."""
+    """Set the label that asks for splitting; if the forge fails, only a warning is shown (contract, labels)."""
     try:
         app.forge().ensure_labels([Label(NEEDS_BREAKDOWN, COLORS[NEEDS_BREAKDOWN])])
         app.forge().set_labels(number, add=[NEEDS_BREAKDOWN])
@@ -79,7 +79,7 @@ def mark_composite(app: App, number: int) -> None:
 
 
 def save_adopted(app: App, *plans: Plan) -> None:
-    """Write the plan of each issue before its stream; safe to call again after a crash at any point (R6)."""
+    """Write the plan of each issue before its stream; safe to repeat after a crash at any point (R6)."""
     world = read_world(app)
     for plan in plans:
         in_force = adopted_plan(world, number_of(plan))
@@ -88,9 +88,9 @@ def save_adopted(app: App, *plans: Plan) -> None:
 
 
 def _adds_nothing(in_force: Plan, plan: Plan) -> bool:
-    """Whether text, settings and being approved or not are the same; when, by whom and for a loop or not may differ.
+    """Whether text, settings and approval status are the same; the approval's author, time and Loop Mode may differ.
 
-    Compared with the plan in force alone: a text that was in force once has to be saved again.
+    Only the plan in force is compared: a text that was in force earlier has to be saved again.
     """
     different = ("adoption", "approval", "loop_mode")
     same = in_force.model_dump(exclude={*different}) == plan.model_dump(exclude={*different})
@@ -98,9 +98,9 @@ def _adds_nothing(in_force: Plan, plan: Plan) -> bool:
 
 
 def resolve_to_approve(app: App, intent: Issues | OpenIssues, words: str) -> Proposal:
-    """`resolve`, and a named issue that is composite gets its label; raises as `resolve` does.
+    """Like `resolve`, but labels a named issue that is composite before raising for it.
 
-    While another driver holds the lock the label is not set (contract, labels; R3).
+    The label is not set while another driver holds the lock (contract, labels; R3).
     """
     try:
         return resolve(app, intent, words)
@@ -110,16 +110,15 @@ def resolve_to_approve(app: App, intent: Issues | OpenIssues, words: str) -> Pro
         raise
 
 
-# --- An approval is put into force, safe to repeat after a crash at any point (R6, R7, R17)
+# --- Putting an approval into force, safe to repeat after a crash at any point (R6, R7, R17)
 
 
 def approve(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
-    """Write the plans, publish their nodes, start their loop: the one approval names all three (protocol, invariants).
+    """Write the plans, publish their nodes and start their loop, all by one approval (protocol, invariants).
 
-    The caller holds the driver lock. Raises ApprovalRefused for another revision than the proposal's, where it would
-    not do what was shown any more, while a task leaves something open, and in a form for what has a gate; Busy while
-    a loop is at work that it would replace, and NotEligible while another loop has some of the tasks. Raises as
-    reading the source does.
+    The caller holds the driver lock. Raises ApprovalRefused if *revision* is not the proposal's, if approving would no
+    longer do what was shown, if a task has open questions, or in a form if a task has a gate; Busy while a loop that it
+    would replace is active; NotEligible if another loop has some of the tasks. Raises as reading the source does.
     """
     _require_as_shown(app, proposal)
     if app.origin.channel == FORM:
@@ -136,10 +135,10 @@ def approve(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
 
 
 def approve_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> PublishedNodes:
-    """Write the plans and publish their nodes, without a loop; none goes on over other tasks of a document.
+    """Write the plans and publish their nodes without a loop; an open loop over other tasks of the document ends.
 
-    The caller holds the driver lock. Raises as `approve` does, and Busy while any loop over some of the tasks, or over
-    the document, is at work: none of it would be approved for a loop any more.
+    The caller holds the driver lock. Raises as `approve` does, and Busy while a loop over any of the tasks, or over the
+    document, is active: its tasks would no longer be approved for a loop.
     """
     _require_as_shown(app, proposal)
     _replaceable(app, proposal, loop_mode=False)
@@ -153,12 +152,12 @@ def approve_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> Pu
 def approve_again(
     app: App, issue_number: int, revision: str, by: str, choices: ApprovalChoices | None = None
 ) -> TaskState:
-    """Answer `reapproval_required`: approve what the document or issue and the configuration say now (R7).
+    """Approve the document or issue with today's configuration, in answer to `reapproval_required` (R7).
 
-    An unchanged task goes on from where it was; a changed one begins a fresh stream; one that is no longer in the
-    document is cancelled, and its state stays what it is. An open loop over other tasks of the document is replaced.
-    *revision* is what the form showed: of a document it names, with its stamp, all that approving would do, which is
-    compared here, under the lock. Raises as `approve` does.
+    An unchanged task resumes, a changed one begins a fresh stream, and one no longer in the document is cancelled with
+    its state kept. An open loop over other tasks of the document is replaced. *revision* is what the form showed; for a
+    document it includes a stamp of everything that approving would do, compared here under the lock. Returns the
+    issue's state. Raises as `approve` does.
     """
     plan = _plan_now(app, issue_number)
     proposal = replace(propose_again(app, plan), choices=choices or ApprovalChoices())
@@ -173,7 +172,7 @@ def approve_again(
 
 
 def _plan_now(app: App, issue_number: int) -> Plan:
-    """The plan in force for that issue; raises NotEligible where it was cancelled or no plan lists it."""
+    """The plan in force for that issue. Raises NotEligible if the issue was cancelled or no plan lists it."""
     world = read_world(app)
     state = world.state(issue_number)
     world.require_wanted(state)
@@ -181,15 +180,15 @@ def _plan_now(app: App, issue_number: int) -> Plan:
 
 
 def _require_as_shown(app: App, proposal: Proposal) -> None:
-    """Raise ApprovalRefused unless approving does now what *proposal* showed. The caller holds the driver lock.
+    """Raise ApprovalRefused unless approving still does what *proposal* showed. The caller holds the driver lock.
 
-    Since it was shown, other users may have approved, finished a task, or ended a loop.
+    In the meantime other users may have approved, finished a task or ended a loop.
     """
     propose_from(app, proposal.source, proposal.intent).require_as_shown(proposal)
 
 
 def _approved_anew(app: App, proposal: Proposal) -> set[str]:
-    """The tasks that this would approve again: of a document also those that it had before."""
+    """The tasks that this would approve again; for a document, including those of its plan in force."""
     if proposal.approved:
         return set()
     if not proposal.draft.whole:
@@ -199,11 +198,11 @@ def _approved_anew(app: App, proposal: Proposal) -> set[str]:
 
 
 def write_plans(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: bool = True) -> tuple[Plan, ...]:
-    """Write the approved plans durably, before anything else happens; raises ApprovalRefused for another revision.
+    """Write the approved plans durably, before any other effect. Raises ApprovalRefused for another revision.
 
-    *proposal* is what was shown; words of a person who saw it at another time go through `require_named` first.
-    A plan with exactly this content stays as it is: it was approved before. An issue's attempt that was cut off is
-    settled first, by the plan that it ran under.
+    *proposal* is what was shown; if the user saw it at another time, `require_named` comes first. A plan that is
+    already approved with exactly this content stays as it is. An issue's interrupted attempt is settled first, under
+    its own plan.
     """
     proposal.require_tasks(revision)
     plans = approved_plans(app, proposal, by, loop_mode=loop_mode)
@@ -218,10 +217,10 @@ def write_plans(app: App, proposal: Proposal, revision: str, by: str, *, loop_mo
 def _put_in_force(
     app: App, proposal: Proposal, plans: tuple[Plan, ...], by: str
 ) -> tuple[PublishedNodes, tuple[int, ...]]:
-    """Make their issues, once nothing is at work on them, and let what waited go on: what became of each, and which.
+    """Publish the plans' issues once no attempt is running, and resume the tasks that were waiting.
 
-    A document's loop first: a plan that is not published whole is taken up again (`catch_up`), in the loop that has
-    all of it.
+    Returns the published nodes and the issue numbers that were released. A document's loop comes first: if publication
+    is cut short, `catch_up` continues it in the loop that has all its tasks.
     """
     if proposal.draft.whole:
         settle_leftovers(app)
@@ -231,7 +230,7 @@ def _put_in_force(
 
 
 def _tell(app: App, proposal: Proposal, released: tuple[int, ...]) -> None:
-    """Tell of a set what went on with it, and label what was left out because it has to be split first."""
+    """For issues: deliver the effects of their release, and label those that were left out as composite."""
     if proposal.draft.whole:
         return
     world = read_world(app)
@@ -243,7 +242,7 @@ def _tell(app: App, proposal: Proposal, released: tuple[int, ...]) -> None:
             mark_composite(app, each.number)
 
 
-# --- Its loop: one that goes on, or a new one in the place of others
+# --- The loop of an approval: an open one that continues, or a new one
 
 
 def _loop(app: App, proposal: Proposal, plans: tuple[Plan, ...]) -> Loop:
@@ -264,9 +263,9 @@ def _loop(app: App, proposal: Proposal, plans: tuple[Plan, ...]) -> Loop:
 
 
 def _replaceable(app: App, proposal: Proposal, *, loop_mode: bool) -> tuple[Loop, ...]:
-    """Open loops that have none but these tasks left; raises for one at work, and for one that has others too.
+    """Open loops that have no other tasks left. Raises Busy for an active one, NotEligible for one with other tasks.
 
-    Those over other tasks of a document give way as its plan is published.
+    A document's loops over other tasks are replaced when its plan is published.
     """
     if proposal.draft.whole:
         require_at_rest(app, proposal.what, proposal.keys if loop_mode else ())
@@ -287,17 +286,17 @@ def _replaceable(app: App, proposal: Proposal, *, loop_mode: bool) -> tuple[Loop
     return shared
 
 
-# --- What an approval that is asked for in a form is about, read anew each time
+# --- What an approval requested in a form is about, read anew each time
 
 
 ApprovalStanding = Literal["open", "changed", "settled"]
 
 
 def wanted_for(app: App, document: str, *, reads_only: bool = False) -> Proposal:
-    """What approving *document* would approve now: a path relative to the repository, or words that name issues.
+    """What approving *document*, a path relative to the repository or the names of issues, would approve now.
 
-    Unless it *reads_only*, a named issue that is composite gets its label. Raises ApprovalRefused for what is no file
-    of the repository, and as `propose` and `resolve_to_approve` do.
+    Labels a named issue that is composite, unless *reads_only*. Raises ApprovalRefused for a path that is not a file in
+    the repository, and as `propose` and `resolve_to_approve` do.
     """
     match _read_as(app, document):
         case Issues() | OpenIssues() as intent:
@@ -307,20 +306,20 @@ def wanted_for(app: App, document: str, *, reads_only: bool = False) -> Proposal
 
 
 def names_issues(app: App, document: str) -> bool:
-    """Whether *document* names issues: only the forge tells what approving it would approve."""
+    """Whether *document* names issues: then only the forge knows what would be approved."""
     return isinstance(_read_as(app, document), Issues | OpenIssues)
 
 
 def question_key(wanted: Proposal) -> str:
-    """The key under which it is asked: what changes of it while the form is open makes it another question."""
+    """The key of the question; if what would be approved changes while the form is open, it is another question."""
     return key_of_approval(wanted.name, wanted.stamp)
 
 
 def standing_of(app: App, document: str, key: str) -> ApprovalStanding:
-    """What became of the question *key* about *document* while its form was open.
+    """The status of the question *key* about *document* while its form is open.
 
-    `settled`: it is approved, or nothing is left to do. `changed`: approving it is another question now. What cannot
-    be read just now stays `open`.
+    `settled`: it is approved, or nothing is left to do. `changed`: approving it is another question now. `open`:
+    neither, or its source cannot be read now.
     """
     try:
         wanted = wanted_for(app, document, reads_only=True)

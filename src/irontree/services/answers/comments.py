@@ -1,7 +1,7 @@
-"""Answers that people give in comments on the forge: one pass over what is open (R9, R20).
+"""Answers that users give in comments on the forge: one pass over all open questions (R9, R20).
 
-At least once, with the effect of once: an event names the comment that it follows from, our reply the one that it
-refuses. Who may write is asked of the forge for each command; the text of all others is never one.
+Each answer is processed at least once and takes effect once: an event names the comment that it follows from, our reply
+the one that it refuses. Only text by users with write access, checked on the forge, can be a command.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from irontree.services.record import read_world
 from irontree.services.views.history import rules_for_denied, rules_in_words
 
 COMMENT: Final = "comment"
-"""The channel of what is answered here."""
+"""The channel of answers in comments."""
 SKEW: Final = timedelta(hours=1)
-"""Comments are asked for from so long before the question: the forge has a clock of its own."""
+"""How long before the question comments are read, because the forge's clock may differ from ours."""
 LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 WAIT_SECONDS: Final = 5.0
 SETTLED_KEPT: Final = 200
 
 CommentOutcome = Literal["taken", "counted", "refused", "later"]
-"""`counted`: a gate waits for more people."""
+"""`counted`: the answer counts, but its gate requires more approvers."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommentResult:
-    """What became of one comment; or, with `later` and no comment, why an issue could not be looked at now."""
+    """The result for one comment; with `later` and no comment, why an issue could not be checked now."""
 
     issue_number: int
     outcome: CommentOutcome
@@ -55,26 +55,26 @@ class CommentResult:
     comment: str = ""
     said: str = ""
     loop_id: str | None = None
-    """The loop that asked, where it was not the issue."""
+    """The loop that asked; None if the issue did."""
     not_before: datetime | None = None
-    """When the forge may be asked again, where it said so."""
+    """When the forge may be asked again, if it said so."""
     failed: bool = False
-    """Whether a user may have to act; False where another driver is at work."""
+    """Whether a user may have to act; False while another driver holds the lock."""
     ended_pass: bool = False
-    """Whether nothing more was asked of the forge: it is away, or keeps us out."""
+    """Whether the pass stopped here because the forge is unavailable or denies access."""
 
 
 def look(app: App) -> tuple[CommentResult, ...]:
-    """Take the answers that stand in comments under open questions; nothing is asked of the forge where none is open.
+    """Take the answers in comments under open questions; the forge is asked only if a question is open.
 
-    Whoever calls lets the runs go on that waited for what was `taken`. Raises nothing that time can cure: that is
-    `later`, and ends the pass where the forge is away or keeps us out.
+    The caller resumes the runs that waited for answers with the outcome `taken`. Errors that time can cure are not
+    raised but returned as `later`; they end the pass if the forge is unavailable or denies access.
     """
     return tuple(_looks(app))
 
 
 def _looks(app: App) -> Iterator[CommentResult]:
-    """One by one: what was taken stays so when the next one fails."""
+    """Yield results one by one: answers that were taken stay in force if a later one fails."""
     for asked in asked_in_comments(app):
         try:
             yield from _look_at(app, asked)
@@ -88,7 +88,7 @@ def _looks(app: App) -> Iterator[CommentResult]:
 
 
 def _failed(asked: Question, error: IrontreeError) -> CommentResult:
-    """It ends the pass unless the forge may well answer about the next issue."""
+    """The result for *error*, which ends the pass unless it concerns this issue alone."""
     is_of_this_issue = isinstance(error, RemoteFailed) and not isinstance(error, (RemoteUnavailable, AccessRefused))
     return CommentResult(
         asked.under,
@@ -112,7 +112,7 @@ def _look_at(app: App, asked: Question) -> Iterator[CommentResult]:
 def _commands(
     app: App, issue_number: int, comments: tuple[Comment, ...]
 ) -> Iterator[tuple[Comment, Command | Malformed]]:
-    """What is not settled yet; our own program's comments quote commands and give none."""
+    """Commands that are not settled yet; comments by this program quote commands but never give one."""
     settled = app.deliveries.load(issue_number).settled
     for comment in comments:
         is_new = comment.id not in settled and not (comment.ours and is_marked(comment.body))
@@ -121,7 +121,7 @@ def _commands(
 
 
 def _settle(app: App, asked: Question, comments: tuple[Comment, ...]) -> Iterator[CommentResult]:
-    """Settle each command in its order: what the first one answers is asked no more of the second."""
+    """Settle the commands in order: once one of them is taken, its question is closed to the next."""
     for comment, command in [*_commands(app, asked.under, comments)]:
         if _is_recorded(app, asked.under, comment):
             yield _looked(asked, "taken", comment)
@@ -133,7 +133,7 @@ def _settle(app: App, asked: Question, comments: tuple[Comment, ...]) -> Iterato
 
 
 def _still_seen(settled: tuple[str, ...], comments: tuple[Comment, ...]) -> Iterator[str]:
-    """Those that the next look would find again, and some more: listings lag."""
+    """Settled comments that the next listing may return, and the newest ones, because listings lag."""
     seen, newest = {comment.id for comment in comments}, set(settled[-SETTLED_KEPT:])
     return (known for known in settled if known in seen or known in newest)
 
@@ -153,7 +153,7 @@ def _answer(
 def _follow(
     app: App, asked: Question, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
 ) -> CommentOutcome:
-    """Hand the answer in to the one place that validates it, once as many people say it as its gate asks for."""
+    """Have the answer validated and recorded, once as many users have given it as its gate requires."""
     if isinstance(command, Malformed):
         raise AnswerRefused(command.reason)
     answer = _answer_of(asked, comment.author, command)
@@ -175,7 +175,7 @@ def _follow(
 
 
 def _require_shown_rules(app: App, asked: Question, comments: tuple[Comment, ...]) -> None:
-    """Raise AnswerRefused where our comment that asks does not show, unedited, what the answer would approve (R6)."""
+    """Raise AnswerRefused unless our comment that asks shows, unedited, every rule that the answer approves (R6)."""
     shown = "\n".join(one.body for one in comments if _asks(asked, one) and not one.edited)
     rules = rules_in_words(rules_for_denied(app.log.read(asked.under)))
     if not all(f"`{words}`" in shown for words in rules):
@@ -187,7 +187,7 @@ def _require_shown_rules(app: App, asked: Question, comments: tuple[Comment, ...
 
 
 def _require_open(app: App, asked: Question) -> None:
-    """Raise AnswerRefused where the question was answered already: by an earlier comment, a form, or a command."""
+    """Raise AnswerRefused if an earlier comment, a form or a command has already answered the question."""
     now = asked_at(app, asked.under)
     if now is None or now.key != asked.key:
         what = "something else" if now else "nothing"
@@ -203,10 +203,10 @@ def _counted(app: App, asked: Question, gate: Gate, said: tuple[Comment, ...]) -
 
 
 def _voices(app: App, asked: Question, command: Command, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
-    """The newest word of each person with write access who says what *command* says, counted anew each time.
+    """Of each user with write access the newest comment, if it says the same as *command*; computed anew each time.
 
-    What was edited or deleted does not count, nor who may not write any more. The forge keeps them; our log names
-    them when they are enough.
+    Edited and deleted comments do not count, nor do those of users who lost write access. The forge keeps the votes;
+    our log names the voters once they are enough.
     """
     newest: dict[str, tuple[Comment, Command]] = {}
     for comment in comments:
@@ -222,13 +222,13 @@ def _says(command: Command) -> tuple[str, str]:
 
 
 def _count(app: App, asked: Question, said: tuple[Comment, ...]) -> None:
-    """Note who has said so, to be shown; the count itself is made anew each time."""
+    """Store who has voted, for display; the count itself is computed anew each time."""
     ledger, voters = app.deliveries.load(asked.under), tuple(one.author for one in said)
     app.deliveries.save(asked.under, replace(ledger, voted_on=asked.key, voters=voters))
 
 
 def _require_own_words(asked: Question, comment: Comment, comments: tuple[Comment, ...]) -> None:
-    """Raise AnswerRefused for what was changed later, maybe by others, and for what was said of something else."""
+    """Raise AnswerRefused for an edited comment, which others may have changed, and for one older than the question."""
     if comment.edited:
         raise AnswerRefused("the comment was edited, maybe not by you", remedy="say it in a new comment")
     if _came_before(asked, comment, comments):
@@ -236,12 +236,12 @@ def _require_own_words(asked: Question, comment: Comment, comments: tuple[Commen
 
 
 def _asks(asked: Question, comment: Comment) -> bool:
-    """Whether it is our comment that asks."""
+    """Whether this is our comment that asks the question."""
     return comment.ours and any(marker in comment.body for marker in asked.markers)
 
 
 def _came_before(asked: Question, comment: Comment, among: tuple[Comment, ...]) -> bool:
-    """Whether it was posted before the question was asked; the forge's order counts where it shows ours."""
+    """Whether it was posted before the question: by the forge's order if our comment is listed, else by its time."""
     asking = [at for at, known in enumerate(among) if _asks(asked, known)]
     if asking:
         return among.index(comment) < asking[0]
@@ -249,7 +249,7 @@ def _came_before(asked: Question, comment: Comment, among: tuple[Comment, ...]) 
 
 
 def _moment(text: object) -> datetime:
-    """ISO 8601, UTC where no zone is named; what was written by hand and is no time counts as long ago."""
+    """Parse an ISO 8601 time, in UTC if it names no zone; text that is no time counts as long ago."""
     return moment_in_utc(text) or LONG_AGO
 
 
@@ -261,7 +261,7 @@ def _record(app: App, asked: Question, answer: Answer) -> None:
 
 
 def _answer_of(question: Question, by: str, command: Command) -> Answer:
-    """The answer that it amounts to, to the question that it was said to."""
+    """The answer that *command* gives to *question*. Raises AnswerRefused if it names another task."""
     kind, argument = command.choice.argument, command.argument
     if kind == "key" and argument != question.task_key:
         raise AnswerRefused(f"{argument} is not the task that asks here", remedy=f"it is {question.task_key}")
@@ -284,7 +284,7 @@ def _on_behalf_of(app: App, comment: Comment, said: tuple[Comment, ...]) -> App:
 
 
 def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
-    """Whether an event follows from it: whoever recorded that died before the ledger said so."""
+    """Whether an event names this comment: a crash may have come between the event and the ledger."""
     issue = (record.told for record in app.log.read(issue_number).records)
     loops = (record.told for loop_id in app.loops.ids() for record in app.loops.read(loop_id).records)
     named = ((told.comment, *(approver.partition(" ")[2] for approver in told.approvers)) for told in (*issue, *loops))
@@ -292,7 +292,7 @@ def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
 
 
 def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malformed, error: AnswerRefused) -> None:
-    """Say once, under the comment, why its answer was not taken, and what would be."""
+    """Reply once to the comment: why its answer was refused, and which answers would be taken."""
     marker, now = answer_marker(issue_number, comment.id), asked_at(app, issue_number)
     text = app.renderer.render(
         "comments/not-taken.md",
