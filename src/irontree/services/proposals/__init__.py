@@ -1,1 +1,1 @@
-"""Proposals: what an approval would put into force, from documents or issues. Nothing here has effects."""
+"""Proposals, read from documents or issues: what an approval would put into force. Nothing here has effects."""

@@ -1,4 +1,4 @@
-"""One existing issue as a task: whether it can be adopted, its text, and the plan that it would become."""
+"""One existing issue as a task: whether it can be adopted, its text, and the plan that adopting it would make."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
 from irontree.ports import Issue
 from irontree.services.record import World
 
-# --- Existing issues become tasks
+# --- Existing issues as tasks
 
 
 def why_not(app: App, world: World, issue: Issue) -> Ineligible | None:
-    """Why the issue cannot be taken in; None if it can. Writes nothing."""
+    """Why the issue cannot be adopted; None if it can. Writes nothing."""
     found = adoption.ineligible(
         issue.number,
         issue.body,
@@ -30,7 +30,7 @@ def why_not(app: App, world: World, issue: Issue) -> Ineligible | None:
 
 
 def _ours(world: World, issue: Issue) -> Ineligible | None:
-    """An issue that was made from a document, or whose log cannot be trusted."""
+    """Why not, for an issue that was published from a document, or whose log cannot be trusted."""
     state, number = world.find(issue.number), issue.number
     if state and state.problem:
         return Ineligible(f"issue-{number}: {state.problem}", state.way_out)
@@ -43,7 +43,7 @@ def _ours(world: World, issue: Issue) -> Ineligible | None:
 
 
 def clash(app: App, world: World, plan: Plan) -> Ineligible | None:
-    """Whether another task has this one's key or its very text already (R8)."""
+    """Another task with this one's key or exactly its text (R8); None if there is none."""
     number, key = number_of(plan), plan.nodes[0].task_key
     owner = world.plans.get(key)
     if owner and owner.spec_path != plan.spec_path:
@@ -58,9 +58,9 @@ def clash(app: App, world: World, plan: Plan) -> Ineligible | None:
 
 
 def plan_for(app: App, world: World, issue: Issue, known: Mapping[int, str] | None = None) -> Plan:
-    """What taking the issue in as it is now puts into force, before its approval. Writes nothing.
+    """The plan that adopting the issue as it is now would put into force, before its approval. Writes nothing.
 
-    It keeps the key it has: a task's key is stable (contract, core fields). *known* are the keys that `#N` may mean.
+    A known issue keeps its key: task keys are stable (contract, core fields). *known*: the keys that `#N` may name.
     """
     earlier = adopted_plan(world, issue.number)
     read = read_adoptable(app, issue, world.known_issues if known is None else known, _known_key(world, issue, earlier))
@@ -77,13 +77,13 @@ def plan_for(app: App, world: World, issue: Issue, known: Mapping[int, str] | No
 
 
 def _known_key(world: World, issue: Issue, earlier: Plan | None) -> str | None:
-    """The key that the issue has: of its plan, or where that is lost, of its stream."""
+    """The issue's present key: from its plan or, if that is lost, from its stream."""
     state = world.find(issue.number)
     return earlier.nodes[0].task_key if earlier else state.task_key if state else None
 
 
 def read_adoptable(app: App, issue: Issue, known: Mapping[int, str], key: str | None = None) -> Adoptable:
-    """What title, body and comments say; *known* are the keys of other issues."""
+    """The task that title, body and comments describe; *known* are the keys of other issues."""
     comments = app.forge().comments(issue.number)
     text = IssueText(
         number=issue.number,
@@ -98,22 +98,22 @@ def read_adoptable(app: App, issue: Issue, known: Mapping[int, str], key: str | 
 
 
 def adopted_plan(world: World, number: int) -> Plan | None:
-    """The plan in force of that adopted issue, whether its stream is there or was just moved away."""
+    """The plan in force of that adopted issue, even if its stream was just archived."""
     plans = (plan for plan in world.plans.values() if plan.adoption and plan.adoption.issue_number == number)
     return next(plans, None)
 
 
 def approval_name(plan: Plan) -> str:
-    """What an approval of one issue names: its text, and what was made of it together with the settings.
+    """What an approval of one issue names: its text, and a digest of the resulting task and its settings.
 
-    The revision alone says nothing of comments, which can add criteria and commands.
+    The revision alone does not cover comments, which can add criteria and commands.
     """
     rest = canonical_digest([plan.policy.digest, plan.nodes[0].digest])
     return f"{plan.spec_revision}-{rest[:8]}"
 
 
 def issue_now(app: App, world: World, plan: Plan) -> Plan:
-    """What approving the adopted issue of *plan* would put into force now; raises ApprovalRefused if nothing can."""
+    """The plan that approving the adopted issue of *plan* would put into force now; raises ApprovalRefused if none."""
     try:
         issue = app.forge().read_issue(number_of(plan))
     except RemoteFailed as error:
@@ -127,7 +127,7 @@ def issue_now(app: App, world: World, plan: Plan) -> Plan:
 
 
 def number_of(plan: Plan) -> int:
-    """The number of the adopted issue; raises NotEligible for the plan of a document."""
+    """The number of the adopted issue. Raises NotEligible for the plan of a document."""
     if plan.adoption is None:
         raise NotEligible(f"{plan.spec_path} is no adopted issue", remedy="approve the document instead")
     return plan.adoption.issue_number

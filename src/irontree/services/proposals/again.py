@@ -1,4 +1,4 @@
-"""Approving a second time: after a change, a revert, or with permissions for what an agent was denied."""
+"""Approving again: after a change, after a revert, or to permit what an agent was denied."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from irontree.services.views.history import rules_for_denied
 
 ALLOW = "allow"
 ASKS_FOR_LEAVE = "acp"
-"""The adapter of agents that ask before they do something."""
+"""The adapter of agents that ask for permission before they act."""
 
 
 def offers_permission(app: App, world: World, state: TaskState) -> bool:
-    """Whether the answer `allow` makes a difference: something was denied that no approved rule is about.
-
-    And another attempt is what follows.
+    """Whether the answer `allow` would help: no approved rule covers what was denied, and another attempt would follow.
     """
     plan = world.plans.get(state.task_key)
     if plan is None or plan.policy.agent.adapter != ASKS_FOR_LEAVE or not _leads_to_an_attempt(state):
@@ -33,17 +31,17 @@ def offers_permission(app: App, world: World, state: TaskState) -> bool:
 
 
 def permission_choice(app: App, world: World, state: TaskState) -> tuple[str, ...]:
-    """The answer `allow`, where it makes a difference."""
+    """The answer `allow`, if it would help."""
     return (ALLOW,) if offers_permission(app, world, state) else ()
 
 
 def grant_permissions(app: App, issue_number: int) -> tuple[PermissionRule, ...]:
-    """Add the rules for what the last attempt was denied, to the configuration and to the plans it was approved with.
+    """Add rules for what the last attempt was denied to the configuration and to the approved plans; returns them.
 
-    These are all plans in force whose settings are what the configuration says: it is one for the repository, and the
-    answer approves exactly these rules. Who approved the rest stays named in the plans: a gate asks for them, and the
-    event of the answer says who granted it. Safe to repeat after a crash in between. The caller holds the driver lock.
-    Raises NotEligible where no rule would help, or where the settings changed in another way since the approval.
+    Those are all plans in force whose settings are those of the configuration: a repository has one configuration, and
+    the answer approves exactly these rules. The plans still name who approved the rest, as gates require; the answer's
+    event names who granted the rules. Safe to repeat after a crash in between. The caller holds the driver lock. Raises
+    NotEligible if no rule would help, or if other settings have changed since the approval.
     """
     world = read_world(app)
     state = world.state(issue_number)
@@ -61,13 +59,13 @@ def grant_permissions(app: App, issue_number: int) -> tuple[PermissionRule, ...]
     others.pop(plan.spec_revision, None)
     if now.digest != wanted.digest:
         app.allow(_new(now, rules))
-    for approved in (*others.values(), plan):  # its own last: as long as it lacks the rules, they are offered
+    for approved in (*others.values(), plan):  # its own plan last: the rules are offered as long as it lacks them
         app.plans.save(approved.model_copy(update={"policy": _with(approved.policy, rules)}))
     return rules
 
 
 def _leads_to_an_attempt(state: TaskState) -> bool:
-    """Whether letting it go on is another attempt: what is blocked may be about a commit that is there."""
+    """Whether resuming means another attempt; a blocked issue may have a commit to verify instead."""
     match state.phase:
         case Phase.TERMINAL:
             return True
@@ -78,9 +76,9 @@ def _leads_to_an_attempt(state: TaskState) -> bool:
 
 
 def _as_configured(app: App, world: World, rules: Sequence[PermissionRule]) -> dict[str, Plan]:
-    """The approved plans of work that is left, as far as nothing else was changed since.
+    """The approved plans of unfinished work whose settings have not changed since, other than by *rules*.
 
-    An answer that a crash cut short has put *rules* into the configuration, and maybe not into all of these.
+    An answer that a crash cut short has added *rules* to the configuration, but perhaps not to all of these plans.
     """
     open_ones = (key for key in world.plans if key not in world.cancelled and not world.is_done(key))
     plans = {world.plans[key].spec_revision: world.plans[key] for key in open_ones}
@@ -102,18 +100,18 @@ def _new(policy: ExecutionPolicy, rules: Sequence[PermissionRule]) -> tuple[Perm
     return tuple(rule for rule in rules if rule not in policy.agent.permissions)
 
 
-# --- What approving again would mean, and what its form offers (R7)
+# --- What approving again would do, and what its form offers (R7)
 
 
 UNREADABLE: Final = (Refused, EnvironmentRefused, RemoteFailed, LogDamaged)
-"""Why it cannot be said what would be approved now: document, settings, forge or plans cannot be read."""
+"""Errors that leave unknown what would be approved: document, settings, forge or plans cannot be read."""
 
 
 def propose_again(app: App, plan: Plan) -> Proposal:
-    """What approving again would mean, for the document or the adopted issue as it is now.
+    """What approving again would do, for the document or the adopted issue as it is now.
 
-    Where the document is not there, for the text in the plan. Raises as `propose` does, and ApprovalRefused for an
-    issue that cannot be approved.
+    If the document is gone, the plan's text is used. Raises as `propose` does, and ApprovalRefused for an issue that
+    cannot be approved.
     """
     if plan.adoption:
         return propose_from(app, AdoptedSource(plan), "", again=True)
@@ -121,7 +119,7 @@ def propose_again(app: App, plan: Plan) -> Proposal:
 
 
 def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, ...]:
-    """The special answers (`domain/halt.py`) that make a difference to the question about this task now."""
+    """The special answers (`domain/halt.py`) that would help with the question about this task now."""
     world = read_world(app)
     plan = world.plans.get(task_key or "")
     if plan is None:
@@ -133,5 +131,5 @@ def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, .
         return ()
     try:
         return tuple(ways_to_approve(propose_again(app, plan)))
-    except UNREADABLE:  # the form says what is wrong with the document
+    except UNREADABLE:  # the form reports what is wrong with the document
         return ()

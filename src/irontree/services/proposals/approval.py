@@ -1,4 +1,4 @@
-"""What an approval shows: the Resolved Plan, wherever it comes from, with all that it would allow (R6, R17)."""
+"""What an approval shows, whatever its source: the Resolved Plan with everything that it permits (R6, R17)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from irontree.services.views.overview import named
 from irontree.services.work.preflight import blockers_of, diff_of, is_changed, unreadable_budget
 
 _WITH_WORK: Final = frozenset({Phase.COMMITTED, Phase.PENDING})
-"""There is a commit: the agent is called again only if that fails."""
+"""Phases with a commit: the agent is called again only if the commit fails."""
 Estimated = tuple[PlanNode, ExecutionPolicy, TaskState | None]
-"""A task, the settings that it is approved with, and where it goes on; None for one that begins, or begins again."""
+"""A task, the settings that it is approved with, and its state; None if it begins, or begins again."""
 
 
 def estimate(tasks: Iterable[Estimated]) -> str:
-    """Say how often the agent is called, and the bounds of it."""
+    """A sentence on how often the agent will be called, at least and at most."""
     calls = [
         (policy, _calls(node, policy, state)) for node, policy, state in tasks if node.executability == "executable"
     ]
@@ -44,7 +44,7 @@ def estimate(tasks: Iterable[Estimated]) -> str:
 
 
 def _calls(node: PlanNode, policy: ExecutionPolicy, state: TaskState | None) -> tuple[int, int]:
-    """How often it is called for one task if the next attempt passes, and at most without a person's word."""
+    """Agent calls for one task: if the next attempt passes, and at most until a user has to decide."""
     if state is None:
         return 1, 1 + policy.retries_of(node)
     now = held(state)
@@ -55,13 +55,13 @@ def _calls(node: PlanNode, policy: ExecutionPolicy, state: TaskState | None) -> 
 
 
 def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> str:
-    """The one approval: tree, commands, branch and remote, criteria with their cover, Loop Mode by name."""
+    """The text of the approval: tree, commands, branch and remote, criteria and their coverage, Loop Mode by name."""
     view = approval_view(app, proposal, loop_mode=loop_mode, answer=answer)
     return app.renderer.render("forms/intake.md", approval=view)
 
 
 def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str = "") -> dict[str, object]:
-    """What an approval shows, by the names of its template: the frozen tree, every command, where code goes."""
+    """What an approval shows, by the names in its template: the frozen tree, every command, where code goes."""
     draft, policy, world = proposal.draft, proposal.draft.policy, read_world(app)
     pairs = [(task.node, task.plan.policy) for task in draft.tasks]
     todo = [task for task in draft.tasks if task.node.task_key not in proposal.skipped]
@@ -74,14 +74,14 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "budget": draft.budget,
         "loop_mode": loop_mode,
         "answer": answer,
-        # The address of the repository whose issues, comments and labels are written; empty for files.
+        # The address of the repository whose issues, comments and labels are written; empty for issues in files.
         "tracker": app.preferences().tracker,
         "estimate": estimate(_goes_on(world, proposal, task) for task in todo),
         "trivial": _trivial(pairs),
         "warnings": (*draft.warnings, *_environment(app, proposal), *_unknown_checks(pairs)),
-        # Tasks whose author has no write access: data, never an instruction (R20).
+        # Tasks whose author has no write access: data, never instructions (R20).
         "quotes": tuple(node for node in draft.nodes if node.outsider),
-        # Whether the texts of the tasks are shown: an issue, unlike a document, may be changed by others meanwhile.
+        # Whether the tasks' texts are shown: unlike a document, an issue may be changed by others in the meantime.
         "in_full": not draft.whole,
         "before": before_words(world, proposal),
         # What changed since the last approval, one line each.
@@ -89,10 +89,10 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "diff": "\n".join(filter(None, map(_diff, draft.plans))),
         "loop_id": proposal.loop_id,
         "goal": "this task is done" if len(todo) == 1 else f"all {len(todo)} tasks are done",
-        # What was typed, and what that was resolved to.
+        # What was typed, and what it was resolved to.
         "intent": proposal.intent,
         "query": proposal.what,
-        # What was asked for and is left out, with the reason.
+        # What was requested but is left out, with the reason.
         "excluded": (*_left_out(world, proposal), *map(_excluded, draft.excluded)),
         # What has to be answered in the issues before this can be approved.
         "questions": tuple(question for task in proposal.due for question in task.node.open_questions),
@@ -100,7 +100,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
 
 
 def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
-    """What becomes of tasks that were there before: removed ones, and finished ones that changed (R7)."""
+    """What happens to earlier tasks: removed ones, and finished ones that changed or have a new part (R7)."""
     draft, again = proposal.draft, proposal.choices.reopen_done
     stays = {node.task_key for node in proposal.kept}
     return (
@@ -118,7 +118,7 @@ def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
 
 
 def _left_out(world: World, proposal: Proposal) -> tuple[str, ...]:
-    """What was skipped in the loop that goes on, and how it is worked on again (R17)."""
+    """Tasks skipped in the loop that continues, and how to work on them again (R17)."""
     again = f"to work on it again, end that loop first: irontree task resume {proposal.loop_id} cancel"
     return tuple(f"{named(world, key)}: skipped in loop {proposal.loop_id} ({again})" for key in proposal.skipped)
 
@@ -128,7 +128,7 @@ Pairs = Iterable[tuple[PlanNode, ExecutionPolicy]]
 
 
 def _goes_on(world: World, proposal: Proposal, task: DraftTask) -> Estimated:
-    """With where the task is; None for one that begins, or begins again."""
+    """The task with its state; with None if it begins, or begins again."""
     key = task.node.task_key
     begins = task.due or key in proposal.reopened
     return task.node, task.plan.policy, None if begins else world.states.get(key)
@@ -140,9 +140,9 @@ def _trivial(pairs: Pairs) -> tuple[str, ...]:
 
 
 def _planned(task: DraftTask, shown: ExecutionPolicy) -> dict[str, object]:
-    """A task as the approval shows it: what becomes of it, and what covers its criteria."""
+    """A task as the approval shows it: what happens to it, and what covers its criteria."""
     own = task.plan.policy
-    # The checks that it has besides the configured ones.
+    # Its checks other than the configured ones.
     commands = (check for check in commands_for(task.node, own, present=()) if check not in shown.checks)
     return {
         "node": task.node,
@@ -167,7 +167,7 @@ def _diff(each: DraftPlan) -> str:
     return diff_of(each.earlier, each.plan.source, each.plan.policy) if each.earlier else ""
 
 
-# --- what is pointed out ------------------------------------------------------------------------------------
+# --- Warnings
 
 
 def _environment(app: App, proposal: Proposal) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def _environment(app: App, proposal: Proposal) -> tuple[str, ...]:
 
 
 def unpushed(app: App, target: PublishPolicy) -> tuple[str, ...]:
-    """That work starts without what a person committed and did not push, and that their branch cannot follow then."""
+    """A warning about unpushed commits: work starts without them, and then the user's branch cannot follow."""
     count = app.repository.ahead(target)
     if not count:
         return ()
@@ -189,17 +189,17 @@ def unpushed(app: App, target: PublishPolicy) -> tuple[str, ...]:
 
 
 def _unread(policy: ExecutionPolicy) -> tuple[str, ...]:
-    """That no attempt will start, because what it takes could not be measured."""
+    """A warning that no attempt would start, because what it spends could not be measured."""
     unread = unreadable_budget(policy)
     return (f"no attempt would start: {unread}",) if unread else ()
 
 
 def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
-    """An agent that cannot be started here: every attempt would end before it began."""
+    """A warning about an agent that cannot be started here, so that every attempt would fail at once."""
     program = agent.program
     if program is None:
         return ("no agent is configured: agent.command in .mino/config.yml",)
-    beside_the_code = "/" in program and not program.startswith("/")  # the workspace has it, or its setup makes it
+    beside_the_code = "/" in program and not program.startswith("/")  # it is in the workspace, or made by its setup
     if agent.container or beside_the_code or app.which(program):
         return ()
     return (f"the agent's program {program} is not on PATH here",)
@@ -217,13 +217,13 @@ def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-# --- The order in which issues are made
+# --- The order in which issues are published
 
 
 def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:
     """Dependency order with every parent before its children, so that each body can name the numbers it needs.
 
-    Among tasks that nothing orders, priority does, then the document: a lower number is also worked on first (R11).
+    Tasks that nothing orders come by priority, then as in the document: lower numbers are worked on first (R11).
     """
     by_key = {node.task_key: node for node in nodes}
     ordered: dict[str, PlanNode] = {}
@@ -240,7 +240,7 @@ def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:
 
 
 def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], budget: int) -> tuple[ForecastStep, ...]:
-    """The decisions of a new loop over *tasks*, each approved with these settings, its issue made or taken in."""
+    """The decisions of a new loop over *tasks*, each with its settings, once their issues are published or adopted."""
     world, nodes = read_world(app), [node for node, _ in tasks]
     judged = {node.task_key for node, policy in tasks if needs_person(node, policy)}
     free = count(1 + max((state.issue_number for state in world.states.values()), default=0))
@@ -260,19 +260,19 @@ def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], bu
 
 
 def foresee_loop(app: App, loop: Loop) -> tuple[ForecastStep, ...]:
-    """The decisions of a loop that is there already, from where it is."""
+    """The decisions of an existing loop, from its present state."""
     world = read_world(app)
     scope = scope_of(loop, world, read_funds(app, world))
     return tuple(forecast(scope, lambda key: needs_person(world.nodes[key], world.plans[key].policy)))
 
 
 def needs_person(node: PlanNode, policy: ExecutionPolicy) -> bool:
-    """Whether a criterion is covered by nothing (R18); what detection would find in the workspace is not foreseen."""
+    """Whether nothing covers a criterion (R18); checks that would be detected in the workspace are not foreseen."""
     return bool(left_to_people(coverage(node, policy)))
 
 
 def _approved(app: App, world: World, node: PlanNode, free: count[int]) -> TaskState:
-    """Its state once it is approved: as it is if its text did not change, else that of a fresh stream."""
+    """Its state once it is approved: unchanged if its text is, otherwise that of a fresh stream."""
     state = world.states.get(node.task_key)
     if state is None:
         return as_published(node, next(free))

@@ -1,7 +1,7 @@
 """A planner: the coding agent turns a free-form text into a requirement document (protocol, phase 1).
 
-What it writes is a draft like a person's: read by the same reader, shown and approved as any other. Nothing it says is
-executed before that. It works in a private copy of the repository, and what it changes there is thrown away.
+Its draft is treated like a person's: the same reader reads it, and it is shown and approved before anything in it is
+executed. The agent works in a private copy of the repository, and its changes there are discarded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DRAFT_FILE: Final = ".irontree-draft.md"
 
 @dataclass(frozen=True, slots=True)
 class PlannedDocument:
-    """A document that can be approved, as the planner wrote it, and after how many rounds."""
+    """A document that can be approved, as the planner wrote it, and the number of rounds that it took."""
 
     text: str
     requirements: Requirements
@@ -34,11 +34,11 @@ class PlannedDocument:
 
 
 def plan_document(app: App, text: str, name: str, example: str) -> PlannedDocument:
-    """Have *text*, which people know as *name*, turned into a requirement document; *example* shows the format.
+    """Have an agent turn *text*, known to users as *name*, into a requirement document; *example* shows the format.
 
-    An answer that cannot be read is sent back with its problems, three rounds in all. The caller holds the driver
-    lock, and has settled what was left. Raises RequirementsRefused with the problems of the last answer, NotEligible
-    without a budget, ConfigRefused, EnvironmentRefused, Cancelled.
+    An unreadable answer is sent back with its problems, for three rounds in all. The caller holds the driver lock and
+    has settled interrupted attempts. Raises RequirementsRefused with the problems of the last answer, NotEligible if no
+    budget is left, ConfigRefused, EnvironmentRefused, Cancelled.
     """
     policy = app.policy(None)
     world = read_world(app)

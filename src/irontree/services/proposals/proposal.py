@@ -1,4 +1,4 @@
-"""What a person approves: plans drafted from some source, with the name by which they are approved (R6, R7, R17)."""
+"""What a user approves: plans drafted from a source, and the name by which they are approved (R6, R7, R17)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from irontree.services.record import World, read_world
 
 @dataclass(frozen=True, slots=True)
 class DraftTask:
-    """One task as it is shown, with the plan that it would have; *due* if it begins, or begins again, with that."""
+    """One task as shown, with the plan that it would have; *due* if it begins, or begins again, under that plan."""
 
     node: PlanNode
     plan: Plan
     status: str
     number: int = 0
-    """Of its issue; 0 if that is to be made."""
+    """Its issue number; 0 if the issue does not exist yet."""
     due: bool = False
     archive: str = ""
-    """Where the stream of a re-adopted issue goes."""
+    """Where the stream of a re-adopted issue is archived."""
     depth: int = 0
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """An issue that was asked for and is left out; *finished* if there is nothing left to do on it."""
+    """An issue that was requested but is left out; *finished* if nothing is left to do on it."""
 
     number: int
     title: str
@@ -53,51 +53,49 @@ class DraftPlan:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a source says now, and what becomes of what was approved of it before. Nothing of it is written yet."""
+    """What a source says now, and what happens to its tasks that were approved before. Nothing is written yet."""
 
     what: str
-    """What is to be approved, in words: the path of a document, or what was looked up."""
+    """What is to be approved, for display: the path of a document, or the query."""
     name: str
-    """What an approval names, `CONTENT-SETTINGS`: 8 hex over the tasks, 8 over the settings approved with them."""
+    """What an approval names, `CONTENT-SETTINGS`: 8 hex digits for the tasks, 8 for the settings approved with them."""
     says: str
-    """The words before its name or revision where another was approved: `SPEC.md is revision`."""
+    """The phrase before the name or revision in the refusal of another one: `SPEC.md is revision`."""
     tasks: tuple[DraftTask, ...]
     plans: tuple[DraftPlan, ...]
-    """What has to be written; of tasks that were approved before and join as they are there is none."""
+    """The plans to write; tasks that were approved before and join unchanged have none."""
     policy: ExecutionPolicy
     """Today's settings."""
     budget: int
     whole: bool = False
-    """One plan of all tasks: what it no longer has is cancelled, and it replaces loops over other tasks of it.
+    """Whether one plan holds all tasks: tasks removed from it are cancelled, and it replaces loops over other tasks.
 
-    Else each task has a plan of its own, and the name says all that was shown.
+    Otherwise each task has its own plan, and the name covers everything that was shown.
     """
     look: str = "look at it again and approve what it is now:"
-    """How to see what it is now, before its name."""
+    """How to see the present content; the name follows."""
     excluded: tuple[Excluded, ...] = ()
     warnings: tuple[str, ...] = ()
     approved: Plan | None = None
-    """The plan in force with exactly this content: it is continued without asking (R6).
-
-    None too if its approval did not name Loop Mode, and a loop is wanted (R17)."""
+    """The plan in force with this content, which needs no new approval (R6); in Loop Mode if that is wanted (R17)."""
     changed_done: tuple[str, ...] = ()
-    """Keys of tasks that are done and whose text changed since."""
+    """Keys of tasks that are done but whose text has changed since."""
     grown: tuple[str, ...] = ()
-    """Keys of composites that are done, and have a part now that is not: they begin again, and wait for it."""
+    """Keys of composites that are done but now have an unfinished part: they begin again and wait for it."""
     removed: tuple[PlanNode, ...] = ()
-    """Open tasks of the earlier plan that it no longer has."""
+    """Unfinished tasks of the earlier plan that are no longer in the source."""
 
     @property
     def nodes(self) -> tuple[PlanNode, ...]:
-        """What the tasks say, in order."""
+        """The tasks' nodes, in order."""
         return tuple(task.node for task in self.tasks)
 
 
 class Source(Protocol):
-    """Where tasks come from. It is read again before anything is written: is it still what was shown?"""
+    """Where tasks come from. It is read again before anything is written, and compared with what was shown."""
 
     def read(self, app: App, world: World) -> Draft:
-        """What it says now, beside *world*; writes nothing. Raises Refused for what cannot be approved as it is."""
+        """What it says now, compared with *world*; writes nothing. Raises Refused if it cannot be approved as it is."""
 
 
 # --- What is approved
@@ -105,12 +103,12 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalChoices:
-    """What a person may want otherwise of tasks that have an issue already (R7)."""
+    """Options for tasks that already have an issue (R7)."""
 
     reopen_done: bool = False
-    """Tasks that are done and whose text changed since begin again; else they stay done."""
+    """Restart tasks that are done but whose text has changed; otherwise they stay done."""
     keep_removed: bool = False
-    """Open tasks that are no longer in the document stay in the plan; else they are cancelled."""
+    """Keep unfinished tasks that are no longer in the document; otherwise they are cancelled."""
 
 
 PLAIN: Final = ApprovalChoices()
@@ -118,46 +116,46 @@ PLAIN: Final = ApprovalChoices()
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Everything an approval is about, frozen. Nothing is written yet."""
+    """Everything that an approval covers, frozen. Nothing is written yet."""
 
     source: Source
     draft: Draft
     choices: ApprovalChoices = PLAIN
     intent: str = ""
-    """The words as they were typed."""
+    """The text as it was typed."""
     loop_id: str = ""
-    """The loop that the approval starts, or that goes on."""
+    """The loop that the approval starts or continues."""
     open_loops: tuple[Loop, ...] = ()
     """The open loops that have any of these tasks."""
 
     @property
     def what(self) -> str:
-        """What is to be approved, in words."""
+        """What is to be approved, for display."""
         return self.draft.what
 
     @property
     def name(self) -> str:
-        """What an approval names: the tasks, and the settings that are approved with them."""
+        """What an approval names: the tasks and the settings approved with them."""
         return self.draft.name
 
     @property
     def revision(self) -> str:
-        """What names the tasks; of a whole the Spec Revision, which says nothing of the settings."""
+        """The name of the tasks alone; for a document its Spec Revision, which does not cover the settings."""
         return self.name.partition("-")[0] if self.draft.whole else self.name
 
     @property
     def earlier(self) -> Plan | None:
-        """The plan of the whole that was approved last, whatever it says."""
+        """The document's most recently approved plan, whatever its content; None for issues."""
         return self.draft.plans[0].earlier if self.draft.whole else None
 
     @property
     def approved_plan(self) -> Plan | None:
-        """The plan in force with exactly this content; what was approved in another way is not this."""
+        """The plan in force with exactly this content; None if other choices are made now."""
         return self.draft.approved if self.choices == PLAIN else None
 
     @property
     def kept(self) -> tuple[PlanNode, ...]:
-        """The removed tasks that stay in the plan: those that a person keeps now, or kept before."""
+        """The removed tasks that stay in the plan, because a user keeps them now or kept them before."""
         before = self.earlier.kept if self.earlier else ()
         return tuple(n for n in self.draft.removed if self.choices.keep_removed or n.task_key in before)
 
@@ -168,12 +166,12 @@ class Proposal:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The frozen set."""
+        """The frozen set of task keys."""
         return tuple(node.task_key for node in self.nodes)
 
     @property
     def reopened(self) -> tuple[str, ...]:
-        """The tasks that begin again, and the composites that they, and what is new, are part of."""
+        """The finished tasks that begin again: changed ones, and composites with a part that is new or begins again."""
         graph = Graph.of(self.draft.nodes)
         changed = self.draft.changed_done if self.choices.reopen_done else ()
         again = {*self.draft.grown, *(outer for key in changed for outer in (key, *graph.ancestors(key)))}
@@ -181,32 +179,32 @@ class Proposal:
 
     @property
     def due(self) -> tuple[DraftTask, ...]:
-        """What begins, or begins again; the others go on as they are."""
+        """The tasks that begin, or begin again; the others continue unchanged."""
         return tuple(task for task in self.draft.tasks if task.due)
 
     @property
     def open_loop(self) -> Loop | None:
-        """The open loop that goes on."""
+        """The open loop that continues; None if a new one starts."""
         return next((loop for loop in self.open_loops if loop.id == self.loop_id), None)
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """Keys of tasks that were skipped in the loop that goes on: it goes on without them."""
+        """Keys of tasks that were skipped in the loop that continues; they stay skipped."""
         gone = self.open_loop.cancelled if self.open_loop else frozenset()
         return tuple(key for key in self.keys if key in gone)
 
     @property
     def todo(self) -> tuple[tuple[PlanNode, ExecutionPolicy], ...]:
-        """The tasks of the loop, each with the settings that it is approved with."""
+        """The tasks that are not skipped, each with the settings that it is approved with."""
         policies = {task.node.task_key: task.plan.policy for task in self.draft.tasks}
         left = (node for node in self.nodes if node.task_key not in self.skipped)
         return tuple((node, policies.get(node.task_key, self.draft.policy)) for node in left)
 
     @property
     def stamp(self) -> str:
-        """What else was shown: the plan that is replaced, what becomes of tasks, which loops are open.
+        """Everything else that was shown: the plan that is replaced, what happens to its tasks, which loops are open.
 
-        Of a whole 8 hex over that; else the loop that goes on, and without what.
+        For a document 8 hex digits; for issues the loop that continues and its skipped tasks, or `new`.
         """
         if not self.draft.whole:
             return " ".join((self.open_loop.id, *self.skipped)) if self.open_loop else "new"
@@ -218,22 +216,22 @@ class Proposal:
 
     @property
     def shown_name(self) -> str:
-        """What a form of an issue shows may be answered days later: the name, of a whole with the stamp."""
+        """The name in an issue's form, which may be answered days later; for a document it includes the stamp."""
         return f"{self.name}-{self.stamp}" if self.draft.whole else self.name
 
     @property
     def approved(self) -> bool:
-        """Whether a person has approved exactly this, in Loop Mode if that is wanted (R6, R17)."""
+        """Whether exactly this was approved before, in Loop Mode if that is wanted (R6, R17)."""
         return bool(self.approved_plan) if self.draft.whole else self.open_loop is not None and not self.due
 
     @property
     def approved_by(self) -> str:
-        """Who approved exactly this before; empty if it was not, or each of the tasks was approved on its own."""
+        """Who approved exactly this before; empty if no one did, or if each task was approved on its own."""
         return self.approved_plan.approved_by if self.approved_plan else ""
 
     @property
     def approved_in_words(self) -> str:
-        """That exactly this was approved before; empty if it was not."""
+        """The message that exactly this was approved before; empty if it was not."""
         if not self.approved:
             return ""
         skipped = ", ".join(self.skipped)
@@ -244,10 +242,10 @@ class Proposal:
         return f"All of {self.what} is approved, and in loop {self.loop_id}{without}"
 
     def require_named(self, given: str) -> None:
-        """Raise ApprovalRefused unless *given* (any case) names the tasks and the settings as they are now.
+        """Raise ApprovalRefused unless *given* (case-insensitive) names the tasks and the settings as they are now.
 
-        A document's revision alone says nothing of the settings: it is enough for its first approval, and while they
-        are what was approved with it last (R6). A stamp behind both names all else that was shown.
+        A document's revision alone does not cover the settings: it suffices for the first approval, and while they are
+        those that were approved last (R6). A stamp after both covers everything else that was shown.
         """
         self.require_tasks(given)
         _, settings, stamp, *_ = (*given.lower().split("-"), "", "")
@@ -261,7 +259,7 @@ class Proposal:
             )
 
     def require_tasks(self, given: str) -> None:
-        """Raise ApprovalRefused unless *given* (any case) names these tasks, of a document with whatever settings."""
+        """Raise ApprovalRefused unless *given* (case-insensitive) names these tasks, with whatever settings."""
         require_typed(given, self.name, enough=self.revision)
         named = given.lower().partition("-")[0] if self.draft.whole else given
         if named.lower() != self.revision:
@@ -269,7 +267,7 @@ class Proposal:
             raise self.refused(f"{words} was approved, but {self.draft.says} {self.revision}")
 
     def require_as_shown(self, shown: Proposal) -> None:
-        """Raise ApprovalRefused unless approving does what *shown* said, from the same source earlier."""
+        """Raise ApprovalRefused unless approving does what *shown*, read earlier from the same source, said."""
         self.require_named(shown.name)
         if self.stamp != shown.stamp and self.draft.whole:
             raise self.refused(f"what approving {self.what} would do changed while it was looked at")
@@ -277,9 +275,9 @@ class Proposal:
             raise self.refused(f"the loop of {self.what} changed while it was looked at")
 
     def require_clear(self) -> None:
-        """Raise ApprovalRefused while a task leaves something open (protocol, Brief Standardization).
+        """Raise ApprovalRefused if a task has open questions (protocol, Brief Standardization).
 
-        A document that does is refused when it is read.
+        A document with open questions is refused when it is read.
         """
         for task in self.due:
             if task.node.open_questions:
@@ -289,7 +287,7 @@ class Proposal:
                 )
 
     def refused(self, found: str) -> ApprovalRefused:
-        """Why an approval of this is not taken."""
+        """The error for an approval that does not match this proposal."""
         return ApprovalRefused(found, remedy=f"{self.draft.look} {self.name}")
 
 
@@ -298,11 +296,11 @@ WAYS: Final = {
     "approve-reopen": ApprovalChoices(reopen_done=True),
     "approve-keep-reopen": ApprovalChoices(reopen_done=True, keep_removed=True),
 }
-"""What a form offers besides the plain approval (R7), by the name of the answer (`domain/halt.py`)."""
+"""A form's alternatives to the plain approval (R7), by the name of the answer (`domain/halt.py`)."""
 
 
 def ways_to_approve(proposal: Proposal) -> dict[str, ApprovalChoices]:
-    """Those of `WAYS` that make a difference here."""
+    """The entries of `WAYS` that make a difference here."""
     keep, reopen = bool(proposal.draft.removed), bool(proposal.draft.changed_done)
     return {name: way for name, way in WAYS.items() if way.keep_removed <= keep and way.reopen_done <= reopen}
 
@@ -313,9 +311,9 @@ def ways_to_approve(proposal: Proposal) -> dict[str, ApprovalChoices]:
 def propose_from(
     app: App, source: Source, intent: str, choices: ApprovalChoices = PLAIN, *, again: bool = False
 ) -> Proposal:
-    """What approving *source* would mean now; writes nothing. *intent* are the words that were typed.
+    """What approving *source* would do now; writes nothing. *intent* is the text that was typed.
 
-    A task that asks for its approval *again* has its loop. Raises as reading the source does.
+    With *again* no loop is chosen: a task that asks for reapproval has one. Raises as reading the source does.
     """
     world = read_world(app)
     proposal = Proposal(source, source.read(app, world), choices, intent)
@@ -328,7 +326,7 @@ def propose_from(
 
 
 def _loop_over(app: App, world: World, proposal: Proposal) -> Loop | None:
-    """The loop over exactly these tasks; each of a set that is done counts no more, nor does a set that is."""
+    """The loop over exactly these tasks. For issues, finished tasks are ignored, and completed loops do not count."""
     if proposal.draft.whole:
         return loop_over(app, world, proposal.keys, begins_again=bool(proposal.reopened))
     done = [key for key in world.states if world.is_done(key)]
@@ -336,9 +334,9 @@ def _loop_over(app: App, world: World, proposal: Proposal) -> Loop | None:
 
 
 def approved_plans(app: App, proposal: Proposal, by: str, *, loop_mode: bool) -> tuple[Plan, ...]:
-    """The plans with a person's word for them; what was approved before is returned as it is.
+    """The approved plans; if a plan with this content is approved already, that one unchanged.
 
-    Raises ApprovalRefused while a task leaves something open.
+    Raises ApprovalRefused if a task has open questions.
     """
     if proposal.approved_plan:
         return (proposal.approved_plan,)
@@ -350,7 +348,7 @@ def approved_plans(app: App, proposal: Proposal, by: str, *, loop_mode: bool) ->
 
 
 def _chosen(proposal: Proposal) -> dict[str, object]:
-    """The choices made for existing tasks (R7)."""
+    """The choices made for existing tasks, as fields of the plan (R7)."""
     if not proposal.draft.whole:
         return {}
     kept = tuple(node.task_key for node in proposal.kept)
@@ -358,5 +356,5 @@ def _chosen(proposal: Proposal) -> dict[str, object]:
 
 
 def _approval(app: App, by: str) -> Approval:
-    """To the microsecond: of two plans for one task the later approval counts."""
+    """The approval, to the microsecond: of two plans for one task the later approval counts."""
     return Approval(by=by, at=app.clock.now().isoformat(), channel=app.origin.channel)

@@ -1,4 +1,4 @@
-"""Where proposals come from: a document, issues that exist, issues that were adopted. Each reads a `Draft`."""
+"""Where proposals come from: a document, existing issues, an adopted issue. Each source reads a `Draft`."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from irontree.services.work.preflight import changed_since_approval, is_changed
 
 @dataclass(frozen=True, slots=True)
 class DocumentSource:
-    """A document by its path relative to the repository; without *loop_mode* any approval of it is one for this."""
+    """A document, by its path relative to the repository. Without *loop_mode*, an approval in either mode counts."""
 
     spec_path: str
     loop_mode: bool = True
     text: str | None = None
-    """What counts where the file is not there any more."""
+    """Used if the file no longer exists."""
 
     def read(self, app: App, world: World) -> Draft:
         """All tasks of the document in one plan.
 
-        Raises RequirementsRefused with every problem of the document at once, when it cannot be read, and when a task
-        key belongs to another document already (R8).
+        Raises RequirementsRefused with every problem of the document at once, if it cannot be read, or if a task key
+        belongs to another document already (R8).
         """
         requirements = read_requirements(self._bytes(app), self.spec_path, known_issues=world.known_issues)
         return draft_of(app, world, requirements, loop_mode=self.loop_mode)
@@ -71,9 +71,9 @@ class DocumentSource:
 
 
 def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: bool) -> Draft:
-    """What any text comes to that reads as *requirements*: one plan of all its tasks, in the place of the one before.
+    """The draft of *requirements*: one plan of all their tasks, which replaces the document's earlier plan.
 
-    Raises RequirementsRefused when a task key belongs to another document already (R8).
+    Raises RequirementsRefused if a task key belongs to another document already (R8).
     """
     spec_path = requirements.name
     _refuse_foreign_keys(world, requirements, spec_path)
@@ -102,7 +102,7 @@ def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: b
 def propose(
     app: App, document: Path, *, loop_mode: bool = True, choices: ApprovalChoices = PLAIN, intent: str = ""
 ) -> Proposal:
-    """Read *document* and say what approving it would mean; writes nothing. *intent* are the words that were typed.
+    """Read *document* and return what approving it would do; writes nothing. *intent* is the text that was typed.
 
     Raises RequirementsRefused as reading the source does.
     """
@@ -161,7 +161,7 @@ def _removed(world: World, known: Plan | None, requirements: Requirements) -> tu
 
 
 def newest_plan(app: App, spec_path: str, besides: str = "") -> Plan | None:
-    """The plan of that document that was approved last, or *besides* that revision: an earlier one counts no more."""
+    """The document's most recently approved plan, ignoring the revision *besides*; None if it has none."""
     plans = (app.plans.load(revision) for revision in reversed(app.plans.revisions()) if revision != besides)
     return next((plan for plan in plans if plan and plan.spec_path == spec_path), None)
 
@@ -183,11 +183,11 @@ def _refuse_foreign_keys(world: World, requirements: Requirements, spec_path: st
         raise RequirementsRefused(clashes)
 
 
-# --- Documents that are not committed as they are
+# --- Documents that differ from their committed version
 
 
 def uncommitted_documents(app: App, keys: Iterable[str]) -> tuple[str, ...]:
-    """Paths of the documents of these tasks that are in no commit as they are: work on others has to wait for that."""
+    """Paths of these tasks' documents that differ from HEAD; another document has to wait until they are committed."""
     head, plans = app.repository.read_ref("HEAD"), read_world(app).plans
     if head is None:
         return ()
@@ -210,16 +210,16 @@ DONE: Final = "it is done"
 
 @dataclass(frozen=True, slots=True)
 class IssueSource:
-    """Issues by their numbers, or those that a query finds: each is a task with a plan of its own."""
+    """Issues given by number or found by a query; each is a task with a plan of its own."""
 
     asked: Issues | OpenIssues
 
     def read(self, app: App, world: World) -> Draft:
-        """The tasks of these issues, with what is left out and why.
+        """The tasks of these issues, and what is left out and why.
 
-        Issues that were named must all fit: raises NotEligible for the first that does not (batch abort). A query
-        leaves out what does not fit, and says why. Raises NotEligible too where nothing is left to do, and
-        NeedsBreakdown for a named issue that is composite.
+        Named issues must all be eligible: raises NotEligible for the first that is not (batch abort), or NeedsBreakdown
+        if that one is composite. A query leaves out what is not eligible. Raises NothingToDo if no task remains, and
+        NotEligible for tasks that wait for each other.
         """
         asked = self.asked
         found = _assess(app, world, _named(app, asked) if isinstance(asked, Issues) else _found(app, asked))
@@ -251,12 +251,12 @@ class IssueSource:
 
 @dataclass(frozen=True, slots=True)
 class AdoptedSource:
-    """The one adopted issue of *plan*, as it says now: what its form asks to approve again."""
+    """The adopted issue of *plan*, with its text as it is now: what its form asks to approve again."""
 
     plan: Plan
 
     def read(self, app: App, world: World) -> Draft:
-        """Its text and today's settings. Raises ApprovalRefused where nothing can be approved of it."""
+        """Its text and today's settings. Raises ApprovalRefused if it cannot be approved."""
         now, number = issue_now(app, world, self.plan), number_of(self.plan)
         return Draft(
             what=now.spec_path,
@@ -271,19 +271,19 @@ class AdoptedSource:
 
 
 def resolve(app: App, asked: Issues | OpenIssues, words: str) -> Proposal:
-    """What *words*, read as *asked*, ask for now. Writes nothing; raises as reading the source does."""
+    """What approving *asked*, read from *words*, would do; writes nothing. Raises as reading the source does."""
     return propose_from(app, IssueSource(asked), words)
 
 
 def _name(query: str, tasks: Iterable[DraftTask], policy: ExecutionPolicy, budget: int) -> str:
-    """The exact tasks with their texts, and all their settings."""
+    """Digests of the exact tasks with their texts, and of all their settings."""
     texts = [[task.number, task.status, task.plan.spec_revision, task.node.digest] for task in tasks]
     settings = [policy.digest, budget, *(task.plan.policy.digest for task in tasks)]
     return f"{canonical_digest([query, *texts])[:8]}-{canonical_digest(settings)[:8]}"
 
 
 def _of_another_policy(task: DraftTask, shown: ExecutionPolicy) -> Iterable[str]:
-    """Where a task that was approved before has other settings than those that are shown."""
+    """Warnings for a task that was approved before with settings other than those shown."""
     own = task.plan.policy
     if own == shown:
         return
@@ -303,7 +303,7 @@ def _found(app: App, intent: OpenIssues) -> list[tuple[int, Issue | None]]:
 
 
 def _assess(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) -> list[DraftTask | Excluded]:
-    """What becomes of each; the parts of a published composite join it."""
+    """Each issue as a task or an exclusion; the unfinished parts of a published composite are added."""
     issues = list(issues)
     known = world.known_issues | _keys_to_be(app, world, issues)
     found: dict[int, DraftTask | Excluded] = {}
@@ -314,7 +314,7 @@ def _assess(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) 
 
 
 def _keys_to_be(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) -> dict[int, str]:
-    """The keys that new issues of the set will have: others of the set may depend on them."""
+    """The keys that new issues of the set will have, because others of the set may depend on them."""
     new = [issue for number, issue in issues if issue and world.find(number) is None]
     earlier = {issue.number: plan.nodes[0].task_key for issue in new if (plan := adopted_plan(world, issue.number))}
     numbers = world.known_issues | {issue.number: f"issue-{issue.number}" for issue in new}
@@ -335,7 +335,7 @@ def _one(
 
 
 def _published(app: App, world: World, state: TaskState, issue: Issue) -> list[DraftTask | Excluded]:
-    """A task that was made from a document joins as it is, if it still is what was approved."""
+    """A task published from a document joins unchanged, if it is still as approved."""
     plan, node = world.plan(state), world.node(state)
     reason, remedy = _why_not_as_it_is(app, world, state, issue)
     if reason:
@@ -351,7 +351,7 @@ def _published_part(app: App, world: World, state: TaskState) -> list[DraftTask 
 
 
 def _why_not_as_it_is(app: App, world: World, state: TaskState, issue: Issue) -> tuple[str, str]:
-    """Why a published task cannot join, and what to do about it; empty if it can."""
+    """Why a published task cannot join, and the remedy; empty if it can."""
     document = world.plan(state).spec_path
     if state.problem:
         return state.problem, state.way_out
@@ -386,16 +386,16 @@ def _adopted(
 
 
 def _is_in_force(earlier: Plan, now: Plan, state: TaskState) -> bool:
-    """Whether it was approved with these settings; comments that came since change nothing (R7: title and body)."""
+    """Whether it was approved with these settings; comments posted since change nothing (R7: title and body)."""
     waits = state.phase in (Phase.ADOPTED, Phase.STALE)
     return earlier.approval is not None and earlier.policy == now.policy and not waits
 
 
 def _archive(app: App, number: int, state: TaskState | None) -> str:
-    """Where the stream before this one is, or goes to; empty if there is none."""
+    """Where the present stream will be archived, or the last one was; empty if there is neither."""
     if state:
         return archive_path(app.log.archive_name(number, state.approved_revision))
-    archives = app.log.archives(number)  # taking it in anew was cut short between archiving and the first event
+    archives = app.log.archives(number)  # a crash came between archiving and the first event
     return archive_path(archives[-1]) if archives else ""
 
 
@@ -409,7 +409,7 @@ def _waiting(world: World, state: TaskState) -> tuple[str, ...]:
 
 
 def _without_clashes(found: list[DraftTask | Excluded]) -> list[DraftTask | Excluded]:
-    """Of two issues that would have one key, the second is left out (R8)."""
+    """Leave out the second of two issues that would have the same key (R8)."""
     owners: dict[str, int] = {}
     return [_checked(each, owners) if isinstance(each, DraftTask) else each for each in found]
 
@@ -430,7 +430,7 @@ def _without_open_questions(each: DraftTask | Excluded) -> DraftTask | Excluded:
 
 
 def _aborted(world: World, found: list[DraftTask | Excluded], bad: Excluded) -> NotEligible:
-    """An issue that was named cannot be worked on, so none is (contract, batch abort)."""
+    """The error for a named issue that is not eligible: then none of them is worked on (contract, batch abort)."""
     reason = bad.reason if len(found) == 1 else _batch_words(world, found, bad)
     if bad.composite:
         return NeedsBreakdown(reason, number=bad.number, remedy=bad.remedy)

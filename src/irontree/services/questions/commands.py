@@ -1,4 +1,4 @@
-"""What to type: the command for every answer, and the next step where nothing is at work."""
+"""What to type: the command for every answer, and the next step when nothing is running."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _WHATEVER_ASKS: Final[Mapping[str, str]] = {
     "stop": "irontree task resume {loop_id} cancel",
 }
 DAMAGED: Final = "irontree checkup reconcile"
-"""What comes before any answer where the log of an issue has holes."""
+"""The command that comes before any answer if an issue's log has gaps."""
 
 
 def answers_to(question: Question, program: str = "irontree") -> tuple[tuple[Choice, str], ...]:
-    """Every choice that a command may make, with that command; none while the log is damaged."""
+    """Every choice that a command can make, with that command; none while the log is damaged."""
     if question.damaged:
         return ()
     open_to_all = (choice for choice in question.choices(question.special) if not (question.gated and choice.permits))
@@ -47,7 +47,7 @@ def answers_to(question: Question, program: str = "irontree") -> tuple[tuple[Cho
 
 
 def called(command: str, program: str) -> str:
-    """The command where the program is called so."""
+    """The command, with *program* as the program's name."""
     return f"{program}{command.removeprefix('irontree')}"
 
 
@@ -65,7 +65,7 @@ def _command(question: Question, choice: Choice) -> str:
 
 
 def question_json(question: Question, program: str = "irontree") -> dict[str, Any]:
-    """The documented keys."""
+    """The question by its documented JSON keys."""
     return {
         "issue": question.issue_number,
         "document": question.document or None,
@@ -85,11 +85,11 @@ def question_json(question: Question, program: str = "irontree") -> dict[str, An
     }
 
 
-# --- What to type next where nothing is at work
+# --- What to type next when nothing is running
 
 
 def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
-    """What lets the work go on: the newest open loop, else a single step; empty for none. *loops* are all."""
+    """The command that continues the newest open loop, else a single step; empty if none is due. *loops* are all."""
     alive = still_open(loops)
     if alive:
         return _resume(app, alive[-1].id)
@@ -99,10 +99,10 @@ def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
 
 
 def next_command_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> str:
-    """What to type next for this issue, else for the one whose turn it is; empty if no command is due.
+    """The command for this issue's next step, else for the issue whose turn it is; empty if none is due.
 
-    An issue of an open loop goes on with its loop: by itself while that is at work, else when it is resumed. None of
-    what a person skipped or stopped is named, nor what no agent may work on.
+    An issue in an open loop continues with that loop: by itself while the loop is active, else when it is resumed.
+    Tasks that a user skipped or stopped, or that no agent may work on, are not offered.
     """
     loop_id = loop_of(still_open(loops), state.task_key)
     if loop_id:
@@ -114,12 +114,12 @@ def next_command_about(app: App, world: World, loops: Sequence[Loop], state: Tas
 
 
 def goes_on(app: App) -> bool:
-    """Whether a loop goes on here by itself: it is at work, or its flows are served from a terminal."""
+    """Whether a loop continues here without a command: it is active, or its flows are served from a terminal."""
     return bool(app.lease.holder() or app.alive(SERVING).holder())
 
 
 def _wanted(app: App, world: World, loops: Sequence[Loop]) -> tuple[list[str], Mapping[str, str]]:
-    """The tasks that were not given up, and which of them no agent may work on."""
+    """The tasks that were not given up, and those of them that no agent may work on, with the reason."""
     dropped = given_up(loops, world)
     keys = [key for key in world.states if key not in dropped]
     return keys, read_funds(app, world, loops).overspent(keys)

@@ -1,4 +1,4 @@
-"""The pages that people read: the form of a question, the inbox of all, the story of an issue, the tree of tasks."""
+"""The pages that users read: the form of a question, the inbox, the story of an issue, the tree of tasks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DIFF_LINES = 200
 
 
 def form_template(reason: str) -> str:
-    """The template of a halt reason's form."""
+    """The template of the form for a halt reason."""
     return f"forms/{reason.replace('_', '-')}.md"
 
 
@@ -51,7 +51,7 @@ def question_text(app: App, question: Question) -> str:
 
 
 def issue_form(app: App, question: Question) -> dict[str, Any]:
-    """What the form of an issue shows, by the names of its template."""
+    """What the form of an issue shows, by the names in its template."""
     world = read_world(app)
     state = world.state(question.number)
     stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
@@ -79,9 +79,9 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
         "denied": denied_of(stream),
         "attempts_alike": repeated_failures(app, stream, state),
         "report_path": state.report_path,
-        # Where the request to merge is whose merge accepts the work.
+        # The pull request whose merge accepts the work.
         "request": record.told.request_url,
-        # Who decides, where not everybody does.
+        # Who decides, if not everyone does.
         "gate": gate_words(app, world, question),
         **_NOTHING_TO_APPROVE,
         **approving,
@@ -89,7 +89,7 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
             *approving.get("warnings", ()),
             *check_defining(app, state),
             *(report.warnings if report else ()),
-            # What was changed there and does not count.
+            # Changes made on the forge that do not count.
             *(f"on the forge: {what}" for what in app.deliveries.load(state.issue_number).noticed),
             *_skipped_too(app, world, question),
         ),
@@ -97,7 +97,7 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
 
 
 def _skipped_too(app: App, world: World, question: Question) -> tuple[str, ...]:
-    """What a skip cancels too, shown before it is confirmed (R17)."""
+    """A warning that names the other tasks a skip cancels, shown before it is confirmed (R17)."""
     if question.loop_id is None or question.task_key is None:
         return ()
     affected = cascade(read_loop(app, question.loop_id), world, question.task_key)
@@ -106,7 +106,7 @@ def _skipped_too(app: App, world: World, question: Question) -> tuple[str, ...]:
 
 
 def _answer_command(question: Question) -> str:
-    """Where a terminal shows the same question, and how to answer it."""
+    """The command that shows the same question on a terminal, and how to answer it."""
     if question.loop_id:
         return f"irontree task resume {question.loop_id}"
     return f"irontree show issue-{question.issue_number}"
@@ -118,7 +118,7 @@ def _reason(state: TaskState, record: Record[IssueEvent]) -> str:
 
 
 def _diff(app: App, state: TaskState) -> str:
-    """What the task changed; long diffs are cut, for the form must stay readable."""
+    """What the task changed; long diffs are cut to keep the form readable."""
     if not (state.has_code and state.base_sha and state.commit):
         return ""
     lines = app.repository.diff(state.base_sha, state.commit).splitlines()
@@ -129,17 +129,17 @@ def _diff(app: App, state: TaskState) -> str:
 _NOTHING_TO_APPROVE: Final[Mapping[str, Any]] = {
     "revision": None,
     "diff": "",
-    # What approving makes of removed tasks, and of finished ones that changed.
+    # What approving does to removed tasks, and to finished ones that changed.
     "before": (),
     # What changed since the last approval, one line each.
     "changes": (),
-    # All that approving an adopted issue would approve.
+    # Everything that approving an adopted issue would approve.
     "approval": None,
 }
 
 
 def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
-    """What approving would approve; where that cannot be read, why."""
+    """What would be approved; if that cannot be read, a warning that says why."""
     try:
         now = propose_again(app, plan)
         return {
@@ -187,15 +187,16 @@ def _waited_for(world: World, in_loop: Collection[str], key: str) -> str:
 
 
 def inbox_text(renderer: Renderer, found: Sequence[Question], host: str) -> str:
-    """The page of all that waits, as Markdown; *host* is where commands answer it."""
+    """The inbox page in Markdown; *host* is the machine on which commands answer the questions."""
     return renderer.render("artifacts/inbox.md", rows=oldest_first(found), host=host)
 
 
-# --- The page of one issue's run
+# --- The page of an issue's run
 
 
 def story_text(app: App, issue_number: int, *, question: str = "", report: str = "") -> str:
-    """Markdown; *question* is the text of the form that is open, *report* where the newest report is shown."""
+    """An issue's page in Markdown; *question* is the text of its open form, *report* the address of its newest report.
+    """
     world = read_world(app)
     state, stream, links = world.state(issue_number), app.log.read(issue_number), links_for(app)
     return app.renderer.render(
@@ -214,22 +215,22 @@ def story_text(app: App, issue_number: int, *, question: str = "", report: str =
     )
 
 
-# --- The tree of tasks as people see it
+# --- The tree of tasks
 
 
 MOST_DRAWN: Final = 60
-"""Tasks; of more a picture cannot be read, and the rows say it all."""
+"""The maximum number of tasks in a picture: a larger one would be unreadable, and the rows show everything."""
 
 
 def looks_of(world: World) -> dict[str, NodeLook]:
-    """How each task is shown in a picture, by its key: `#12 Title: state`; one without an issue by its title alone."""
+    """How a picture shows each task, by key: `#12 Title: state`; a task without an issue by its title alone."""
     return {key: NodeLook(_label(world, key), _tone(world, key)) for key in world.nodes}
 
 
 def tree_text(app: App, loop_id: str, runs: Mapping[int, str]) -> str:
-    """The page of a loop: how far it is, its tasks as a picture, and a row for each with its links.
+    """The page of a loop: its progress, a picture of its tasks, and for each task a row with links.
 
-    *runs* are the addresses of the issues' own runs, by issue number.
+    *runs* maps issue numbers to the addresses of the issues' own runs.
     """
     loop, world = read_loop(app, loop_id), read_world(app)
     keys = loop.entity.task_keys
@@ -245,7 +246,7 @@ def tree_text(app: App, loop_id: str, runs: Mapping[int, str]) -> str:
 
 
 def _picture(world: World, keys: Collection[str]) -> str:
-    """An address that holds the whole picture: Prefect's pages draw that in Markdown; Mermaid only one of two does."""
+    """The picture as a data URL: all of Prefect's pages draw it in Markdown; only one of two draws Mermaid."""
     chosen = [node for key, node in world.nodes.items() if key in keys]
     if not 0 < len(chosen) <= MOST_DRAWN:
         return ""
