@@ -21,8 +21,7 @@ ASKS_FOR_LEAVE = "acp"
 
 
 def offers_permission(app: App, world: World, state: TaskState) -> bool:
-    """Whether the answer `allow` would help: no approved rule covers what was denied, and another attempt would follow.
-    """
+    """Whether the answer `allow` would help: no approved rule covers what was denied, and another attempt follows."""
     plan = world.plans.get(state.task_key)
     if plan is None or plan.policy.agent.adapter != ASKS_FOR_LEAVE or not _leads_to_an_attempt(state):
         return False

@@ -195,8 +195,7 @@ def inbox_text(renderer: Renderer, found: Sequence[Question], host: str) -> str:
 
 
 def story_text(app: App, issue_number: int, *, question: str = "", report: str = "") -> str:
-    """An issue's page in Markdown; *question* is the text of its open form, *report* the address of its newest report.
-    """
+    """An issue's page in Markdown; *question* is the text of its open form, *report* the address of the report."""
     world = read_world(app)
     state, stream, links = world.state(issue_number), app.log.read(issue_number), links_for(app)
     return app.renderer.render(

@@ -27,10 +27,10 @@ Kind = Literal["issue", "loop", "document"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An issue, a loop, or a document that is not approved yet waits for a person.
+    """A question to the user: from an issue, from a loop, or about a document that is not approved yet.
 
-    `key` is the same as long as the log is (rulings, Questions). What comes behind `newer` is for who reads it: the
-    log of the issue alone does not say it, and it is filled in where it is shown.
+    `key` stays the same as long as the log does (rulings, Questions). The fields after `newer` are for display: the
+    issue's log alone does not hold them, and they are filled in where the question is shown.
     """
 
     rule: HaltRule
@@ -40,33 +40,33 @@ class Question:
     sequence: int = 0
     loop_id: str | None = None
     document: str = ""
-    """What a form outside of the log asks the approval of: a path, or the names of issues."""
+    """What a form outside the log asks to approve: a path, or the names of issues."""
     detail: str = ""
     not_before: str | None = None
-    """When a timer answers it, unless a person is faster (ISO 8601)."""
+    """When a timer answers it, unless a user does so first (ISO 8601)."""
     budget: Budget | None = None
-    """What is spent, where agents may spend no more."""
+    """The budget that is used up, if the question is whether agents may spend more."""
     damaged: bool = False
-    """Whether the issue's log has holes: those come before any answer."""
+    """Whether the issue's log has gaps, which have to be repaired before any answer."""
     newer: bool = False
-    """A newer version wrote what stands in the way: no command helps, and none is named."""
+    """Whether a newer version wrote the event in question: no command helps, and none is shown."""
     title: str = ""
     revision: str | None = None
-    """What approving has to name."""
+    """What an approval has to name."""
     said: str = ""
-    """What stands in the way and what to do about it, where that was recorded."""
+    """The recorded reason and remedy, if there are any."""
     look: str = ""
-    """The command that shows what would be approved, and what changed; empty where nothing is to be approved."""
+    """The command that shows what would be approved and what changed; empty if nothing is to be approved."""
     gated: bool = False
-    """Whether only comments on the issue let its work go on (`domain/gates.py`): no command does."""
+    """Whether only comments on the issue can let its work continue (`domain/gates.py`); commands cannot."""
     special: tuple[str, ...] = ()
-    """Special choices that make a difference here, and have a command."""
+    """Special choices that make a difference here and have a command."""
     since: str | None = None
     """When it was asked (ISO 8601)."""
     under: int = 0
-    """The issue under which a comment answers it."""
+    """The issue on which a comment answers it."""
     markers: tuple[str, ...] = ()
-    """Those that our comment there that asks may have."""
+    """The markers that our comment asking it may have."""
     root: Path | None = None
     repository_id: str = ""
     issue_url: str | None = None
@@ -74,59 +74,59 @@ class Question:
 
     @property
     def kind(self) -> Kind:
-        """What asks."""
+        """What asks: an issue, a loop or a document."""
         if self.document:
             return "document"
         return "loop" if self.issue_number is None else "issue"
 
     @property
     def reason(self) -> HaltReason:
-        """Why it is asked."""
+        """The halt reason."""
         return self.rule.reason
 
     @property
     def number(self) -> int:
-        """The issue that asks; 0 where none does."""
+        """The number of the issue that asks; 0 if it is none."""
         return self.issue_number or 0
 
     @property
     def about(self) -> str:
-        """What asks: `#12 Print a summary`, `SPEC.md`, or the loop."""
+        """What asks, for display: `#12 Print a summary`, `SPEC.md`, or the loop."""
         if self.document:
             return self.document
         return f"#{self.issue_number} {self.title}" if self.issue_number is not None else f"loop {self.loop_id}"
 
     @property
     def words(self) -> str:
-        """The title of its form, and what it is about in particular."""
+        """The title of its form, with the detail if there is one."""
         return f"{self.rule.title}: {self.detail}" if self.detail else self.rule.title
 
     @property
     def timer(self) -> str | None:
-        """When time answers it; None where no answer can be recorded."""
+        """When a timer answers it; None if no answer can be recorded."""
         return None if self.damaged else self.not_before
 
     @property
     def repository(self) -> str:
-        """What people call the repository where it is asked."""
+        """The name of the repository where it is asked, for display."""
         return self.root.name if self.root else ""
 
     @property
     def identity(self) -> tuple[str, str, str | None, str, str | None]:
-        """What tells it from every other question, also from an earlier one about the same issue."""
+        """What distinguishes it from every other question, including an earlier one about the same issue."""
         return (self.repository_id, self.key, self.loop_id, self.document, self.since)
 
     def choices(self, special: Collection[str] = ()) -> tuple[Choice, ...]:
-        """The choices that are legal now; *special* ones have to be named."""
+        """The choices that are legal now; special ones only if *special* names them."""
         return choices(self.rule, in_loop=self.loop_id is not None, special=special)
 
     def usages(self) -> tuple[str, ...]:
-        """How a comment answers it."""
+        """The comment commands that answer it."""
         return tuple(choice.usage(self.task_key or "KEY") for choice in self.choices())
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
-    """The question that the newest event of this issue raises."""
+    """The question that this issue's newest event raises."""
     later = f", tried again after {state.not_before}" if state.not_before else ""
     return Question(
         rule=rule,
@@ -143,7 +143,7 @@ def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None)
 
 
 def question_about_approval(document: str, key: str, name: str, since: str | None) -> Question:
-    """What a form asks before anything is in the log (R6): whether *name* is approved, of *document*."""
+    """The question of a form outside the log (R6): whether to approve *name*, the present content of *document*."""
     return Question(
         rule=APPROVAL,
         key=key,
@@ -156,12 +156,12 @@ def question_about_approval(document: str, key: str, name: str, since: str | Non
 
 
 def question_of_loop(app: App, loop_id: str) -> Question | None:
-    """The question a halted loop asks itself (budget, protocol gap); None if it asks none."""
+    """The question that a halted loop itself asks (budget, protocol gap); None if it asks none."""
     return question_of(app, loop.read_loop(app, loop_id))
 
 
 def question_of(app: App, found: loop.Loop) -> Question | None:
-    """The same of a loop that was read already; one that cannot be trusted asks nothing: no answer can be recorded."""
+    """The same for a loop already read; None if its log cannot be trusted, because no answer could be recorded."""
     entity = found.entity
     if found.damage or entity.status != "halted" or entity.halt_reason not in RULE:
         return None
@@ -176,7 +176,7 @@ def question_of(app: App, found: loop.Loop) -> Question | None:
 
 
 def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
-    """What the loop asks whose agents may spend no more; None once there is more: allowed, or of a new day."""
+    """The question of a loop whose agents may spend no more; None once more was allowed or a new day has begun."""
     world = read_world(app)
     funds = read_funds(app, world)
     decision = decide(scope_of(found, world, funds))
@@ -196,7 +196,7 @@ def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
     )
 
 
-# --- Gates: decisions of users whom the forge identifies
+# --- Gates: decisions by users whom the forge identifies
 
 
 FORM: Final = "form"
@@ -204,9 +204,9 @@ FORM: Final = "form"
 
 
 def gate_at(world: World, question: Question, choice: Choice | None = None) -> Gate | None:
-    """The gate of the plan in force (R6); None where everyone who may answer decides, and for a loop's own.
+    """The gate of the plan in force (R6); None where anyone who may answer decides, and for a loop's own question.
 
-    With *choice*, all that this answer has to pass; nothing stops one that lets nothing go on.
+    With *choice*, everything that this answer has to pass; an answer that lets nothing continue passes.
     """
     key = question.task_key or ""
     plan = world.plans.get(key) if question.issue_number is not None else None
@@ -217,9 +217,9 @@ def gate_at(world: World, question: Question, choice: Choice | None = None) -> G
 
 
 def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
-    """Who asked for the work: whoever wrote the issue, and whoever approved its plan, if that is a login.
+    """Who asked for the work: the issue's author, and the approver of its plan, if that is a login.
 
-    Raises RemoteFailed if the forge does not say.
+    Raises RemoteFailed if the forge cannot be read.
     """
     issue, plan = app.forge().read_issue(state.issue_number), world.plans.get(state.task_key)
     names = (issue.author if issue else "", plan.approved_by if plan else "")
@@ -227,9 +227,9 @@ def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
 
 
 def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str, ...]) -> None:
-    """Raise AnswerRefused unless enough people say so; *voters* are accounts that the forge has vouched for.
+    """Raise AnswerRefused unless enough users give this answer; *voters* are accounts verified by the forge.
 
-    Time is no person: what only has to wait, an outage, goes on by itself.
+    Timers pass every gate: a block that only has to wait, such as for an outage, ends by itself.
     """
     world = read_world(app)
     gate = gate_at(world, question, choice)
@@ -247,9 +247,9 @@ def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str
 
 
 def require_no_gate(app: App, keys: Iterable[str]) -> None:
-    """Raise ApprovalRefused where one of the tasks has a gate of approvals, which no form outside its issue passes.
+    """Raise ApprovalRefused if one of the tasks has an approval gate, which no form outside its issue passes.
 
-    The form does not identify users. Tasks that are done or cancelled have nothing to pass any more.
+    Such forms do not identify users. Tasks that are done or cancelled need no approval.
     """
     world = read_world(app)
     left = (key for key in keys if key in world.plans and key not in world.cancelled and not world.is_done(key))
@@ -272,13 +272,13 @@ def _name_of(question: Question, choice: Choice) -> str:
 
 
 def counted_at(app: App, world: World, question: Question, gate: Gate, voters: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of *voters* that count."""
+    """Those of *voters* whose answer counts."""
     asked = requesters(app, world, world.state(question.number)) if gate.not_requester else ()
     return gate.counted(voters, asked)
 
 
 def gate_words(app: App, world: World, question: Question) -> str:
-    """Who decides, where, and who has said so already; empty without a gate."""
+    """Who decides, where, and who has answered so far; empty without a gate."""
     gate = gate_at(world, question)
     if gate is None:
         return ""
@@ -295,20 +295,20 @@ def gate_words(app: App, world: World, question: Question) -> str:
 
 
 def given_up(loops: Sequence[Loop], world: World) -> frozenset[str]:
-    """Tasks that were skipped, or whose newest loop was stopped: a person has said so, and nothing of them waits."""
+    """Tasks that were skipped, or whose newest loop was stopped: a user gave them up, and they wait for no one."""
     stopped = (key for key, loop in newest_over_each(loops).items() if loop.entity.status == "cancelled")
     return skipped(loops, world) | frozenset(stopped)
 
 
 def open_questions(app: App, world: World, loops: Sequence[Loop]) -> Iterator[Question]:
-    """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
+    """The questions of issues, lowest number first, then those of loops; *loops* are all, including ended ones."""
     alive, dropped = still_open(loops), given_up(loops, world)
     yield from (question for question in questions_of_issues(world, alive) if question.task_key not in dropped)
     yield from filter(None, (question_of(app, loop) for loop in alive))
 
 
 def questions_of_issues(world: World, loops: Sequence[Loop] = ()) -> Iterator[Question]:
-    """Every issue that waits for a person, lowest number first; with its loop among *loops*, those that are open."""
+    """The question of every issue that waits for a user, lowest number first; *loops* are the open ones."""
     for state in sorted(world.states.values(), key=lambda state: state.issue_number):
         if rule := world.halt_of(state):
             yield question_about(state, rule, loop_of(loops, state.task_key))
