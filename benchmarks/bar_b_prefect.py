@@ -44,7 +44,7 @@ def compare(effort: Effort) -> Iterator[Comparison]:
 
 
 def _served(server: PrivateServer, deployments: Any, prefect_runs: ModuleType) -> Any:
-    serving = prefect_runs.serve(deployments, environment=server.environment, home=server.home)
+    serving = prefect_runs.serve(deployments, environment=server.environment, folder=server.state_folder)
     serving.wait_ready()
     return serving
 

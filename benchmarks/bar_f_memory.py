@@ -64,7 +64,7 @@ def _compare_flows(effort: Effort) -> Comparison:
 def _flow(server: PrivateServer, deployment: Any, run_id: UUID, require_completed: Callable[[UUID], None]) -> Usage:
     """What the process of that run took, started as a runner starts it."""
     run = {"PREFECT__FLOW_RUN_ID": str(run_id), "PREFECT__FLOW_ENTRYPOINT": deployment.entrypoint}
-    usage = launch(ENGINE, environment=server.environment | run, folder=server.home)
+    usage = launch(ENGINE, environment=server.environment | run, folder=server.state_folder)
     require_completed(run_id)
     return usage
 

@@ -60,13 +60,13 @@ def compare(effort: Effort) -> Iterator[Comparison]:
 
 
 def _served(server: PrivateServer, deployments: Any, prefect_runs: ModuleType) -> Any:
-    serving = prefect_runs.serve(deployments, environment=server.environment, home=server.home)
+    serving = prefect_runs.serve(deployments, environment=server.environment, folder=server.state_folder)
     serving.wait_ready()
     return serving
 
 
 def _server_memory(server: PrivateServer) -> float:
-    address = ServerState(server.home).address()
+    address = ServerState(server.state_folder).address()
     return _memory_of(address.pid) if address else float("nan")
 
 

@@ -49,9 +49,9 @@ def ours(app: App) -> tuple[Served, ...]:
     return deployments_of(app)
 
 
-def serve(deployments: Sequence[Served], *, environment: Mapping[str, str], home: Path) -> Serving:
+def serve(deployments: Sequence[Served], *, environment: Mapping[str, str], folder: Path) -> Serving:
     """Take them up until it is stopped."""
-    return Serving(deployments, environment=environment, home=home)
+    return Serving(deployments, environment=environment, folder=folder)
 
 
 def time_ours(app: App, title: str) -> Timing:

@@ -22,23 +22,23 @@ LOOK_EVERY = 0.1
 class PrivateServer:
     """Its state folder, and the environment of processes that use it; the sample flows can be imported there."""
 
-    home: Path
+    state_folder: Path
     environment: dict[str, str]
 
 
 @contextmanager
 def private_server(folder: Path) -> Iterator[PrivateServer]:
     """Have a server with its state in *folder*, and this process's Prefect pointed at it: import Prefect only now."""
-    home = folder / "prefect"
-    with closing(LocalServer(home, os.environ, linger=1).start()) as server:
-        environment = local_environment(os.environ, home, server.wait_ready(START_SECONDS))
-        adopt(environment, home)
-        yield PrivateServer(home, environment | {"PYTHONPATH": str(HERE.parent)})
-    _wait_for_its_end(home)
+    state_folder = folder / "prefect"
+    with closing(LocalServer(state_folder, os.environ, linger=1).start()) as server:
+        environment = local_environment(os.environ, state_folder, server.wait_ready(START_SECONDS))
+        adopt(environment, state_folder)
+        yield PrivateServer(state_folder, environment | {"PYTHONPATH": str(HERE.parent)})
+    _wait_for_its_end(state_folder)
 
 
-def _wait_for_its_end(home: Path) -> None:
+def _wait_for_its_end(state_folder: Path) -> None:
     """Its folder is removed next."""
-    state, deadline = ServerState(home), time.monotonic() + END_SECONDS
+    state, deadline = ServerState(state_folder), time.monotonic() + END_SECONDS
     while state.lives() and time.monotonic() < deadline:
         time.sleep(LOOK_EVERY)

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 import httpx
 
 from tests.integration.crash.laboratory import lay_out
-from tests.prefect.harness import prepare_home
+from tests.prefect.harness import prepare_folder
 from tests.support.repositories import git
 from tools import tracing
 
@@ -243,7 +243,7 @@ def stage() -> Iterator[Stage]:
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "DO_NOT_TRACK": "1"}
         os.environ.clear()
         os.environ.update(environment)
-        state = prepare_home(home / ".local" / "state" / "irontree" / f"prefect-{version('prefect')}")
+        state = prepare_folder(home / ".local" / "state" / "irontree" / f"prefect-{version('prefect')}")
         yield Stage(place, state, traces, environment)
         with suppress(FileNotFoundError, ProcessLookupError):
             os.kill(json.loads((state / "server.json").read_text())["pid"], signal.SIGKILL)

@@ -41,7 +41,7 @@ class Service:
         apps: Sequence[App],
         *,
         environment: Mapping[str, str],
-        home: Path,
+        folder: Path,
         say: Say,
         chores: Sequence[Chore] = CHORES,
         start_worker: Callable[..., Serving] = Serving,
@@ -52,8 +52,8 @@ class Service:
         self._working: list[tuple[App, Serving]] = []
         """Each repository that is served, with the worker that takes its runs."""
         self._environment = environment
-        self._home = home
-        self._private = is_private(environment, home)
+        self._folder = folder
+        self._private = is_private(environment, folder)
         self._say = say
         self._start_worker = start_worker
         self._now = now
@@ -159,7 +159,7 @@ class Service:
         if not apps:
             return
         deployments = [served for _, those in found for served in those]
-        worker = self._start_worker(deployments, environment=self._environment, home=self._home, by="worker")
+        worker = self._start_worker(deployments, environment=self._environment, folder=self._folder, by="worker")
         self._held.callback(worker.stop)
         worker.wait_ready()
         self._working += [(app, worker) for app in apps]

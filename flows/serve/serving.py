@@ -79,22 +79,22 @@ class Served:
 class Serving:
     """Executes the runs of *deployments*, each in its own process, from construction until `stop`.
 
-    The child is a session of its own that our Ctrl-C does not reach, with *home* as its working folder; it ends when
+    The child is a session of its own that our Ctrl-C does not reach, with *folder* as its working folder; it ends when
     this process ends, for whatever reason.
     """
 
     def __init__(
-        self, deployments: Sequence[Served], *, environment: Mapping[str, str], home: Path, by: By = "runner"
+        self, deployments: Sequence[Served], *, environment: Mapping[str, str], folder: Path, by: By = "runner"
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="irontree-serving-")
         self._finish = Path(self._folder.name) / "finish"
-        self._log = home / f"serving-{deployments[0].name if by == 'runner' else 'all'}.log"
+        self._log = folder / f"serving-{deployments[0].name if by == 'runner' else 'all'}.log"
         self._log_start = size(self._log)
         self._program = start(
             "irontree.flows.serve.serving",
             [str(os.getpid())],
             environment={**environment, FINISH: str(self._finish)},
-            home=home,
+            folder=folder,
             log=self._log,
             talk=True,
         )

@@ -88,9 +88,9 @@ def settle(app: App) -> None:
     app.repository.back_up()
 
 
-def is_private(environment: Mapping[str, str], home: Path) -> bool:
-    """Whether *environment* names the private server in *home*, which only our own workers use."""
-    address = ServerState(home).address()
+def is_private(environment: Mapping[str, str], folder: Path) -> bool:
+    """Whether *environment* names the private server in *folder*, which only our own workers use."""
+    address = ServerState(folder).address()
     return address is not None and address.api_url == environment.get("PREFECT_API_URL")
 
 
@@ -115,11 +115,11 @@ class TerminalSession:
     """
 
     def __init__(
-        self, app: App, *, environment: Mapping[str, str], home: Path, comments_every: timedelta = COMMENTS_EVERY
+        self, app: App, *, environment: Mapping[str, str], folder: Path, comments_every: timedelta = COMMENTS_EVERY
     ) -> None:
         self._app = app
         self._environment = environment
-        self._home = home
+        self._folder = folder
         self._held = ExitStack()
         self._serving: Serving | None = None
         self._comments = CommentWatch.of(app, every=comments_every)
@@ -137,12 +137,12 @@ class TerminalSession:
 
     def __enter__(self) -> Self:
         try:
-            private = is_private(self._environment, self._home)
+            private = is_private(self._environment, self._folder)
             self._held.enter_context(held(self._app, "irontree task", private=private))
         except Busy:
             return self
         with self._held:
-            self._serving = Serving(deployments_of(self._app), environment=self._environment, home=self._home)
+            self._serving = Serving(deployments_of(self._app), environment=self._environment, folder=self._folder)
             self._held.callback(self._serving.stop)
             self._held.enter_context(self._comments)
             self._held = self._held.pop_all()

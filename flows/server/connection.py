@@ -90,10 +90,10 @@ def strip(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not name.startswith(OURS)}
 
 
-def local_environment(environ: Mapping[str, str], home: Path, api_url: str) -> dict[str, str]:
-    """The whole environment of a process that belongs to the private server in *home*.
+def local_environment(environ: Mapping[str, str], folder: Path, api_url: str) -> dict[str, str]:
+    """The whole environment of a process that belongs to the private server in *folder*.
 
-    No PREFECT_* of *environ* survives but for its PASSWORD; the rest does. Start such a process with *home* as its
+    No PREFECT_* of *environ* survives but for its PASSWORD; the rest does. Start such a process with *folder* as its
     working folder: Prefect also reads `.env`, `prefect.toml` and `pyproject.toml` there.
     """
     address = api_url.removesuffix("/api")
@@ -101,14 +101,14 @@ def local_environment(environ: Mapping[str, str], home: Path, api_url: str) -> d
         strip(environ)
         | CLIENT
         | SERVER
-        | _places(environ, home, api_url)
+        | _places(environ, folder, api_url)
         | password(environ)
         | {
             # By default any page in the user's browser could call the API and answer our questions.
             "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"{address},{address.replace('127.0.0.1', 'localhost')}",
-            "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
+            "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{folder / 'prefect.db'}",
             # The default is a folder inside the installed package, which may be read-only.
-            "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "ui"),
+            "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(folder / "ui"),
         }
     )
 
@@ -119,17 +119,17 @@ def password(environ: Mapping[str, str]) -> dict[str, str]:
     return {PASSWORD: given, "PREFECT_API_AUTH_STRING": given} if given else {}
 
 
-def configured_environment(environ: Mapping[str, str], home: Path, api_url: str) -> dict[str, str]:
+def configured_environment(environ: Mapping[str, str], folder: Path, api_url: str) -> dict[str, str]:
     """The whole environment of a process that uses a configured server: *environ* applies, profiles do not."""
-    return CLIENT | dict(environ) | _places(environ, home, api_url)
+    return CLIENT | dict(environ) | _places(environ, folder, api_url)
 
 
-def _places(environ: Mapping[str, str], home: Path, api_url: str) -> dict[str, str]:
+def _places(environ: Mapping[str, str], folder: Path, api_url: str) -> dict[str, str]:
     direct = ",".join(dict.fromkeys([*_unproxied(environ), *LOOPBACK_NAMES]))
     return {
         "PREFECT_API_URL": api_url,
-        "PREFECT_HOME": str(home),
-        "PREFECT_PROFILES_PATH": str(home / "profiles.toml"),
+        "PREFECT_HOME": str(folder),
+        "PREFECT_PROFILES_PATH": str(folder / "profiles.toml"),
         "NO_PROXY": direct,
         "no_proxy": direct,
     }
@@ -140,7 +140,7 @@ def _unproxied(environ: Mapping[str, str]) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
-def adopt(environment: Mapping[str, str], home: Path) -> None:
+def adopt(environment: Mapping[str, str], folder: Path) -> None:
     """Make *environment*'s settings this process's own and load Prefect with them, whatever the working folder holds.
 
     For processes that cannot be started with them (the command line); call it before anything imports Prefect.
@@ -148,11 +148,11 @@ def adopt(environment: Mapping[str, str], home: Path) -> None:
     if "prefect" in sys.modules:
         _refuse_others(environment)
         return
-    home.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name in [name for name in os.environ if name.startswith(OURS)]:
         del os.environ[name]
     os.environ.update(environment)
-    with contextlib.chdir(home):
+    with contextlib.chdir(folder):
         importlib.import_module("prefect.context")
 
 
@@ -193,25 +193,25 @@ class Address(NamedTuple):
 
 
 class ServerState:
-    """The state folder *home*. Kernel locks show liveness: the holder of a lock is alive, whatever the files say.
+    """What is in the state folder. Kernel locks show liveness: the holder of a lock is alive, whatever the files say.
 
     `start.lock` is held by the one server, so that two starts give one; `alive.lock` is held by it too, and tested
     by its clients; `clients.lock` is shared by the clients, and held exclusively by a server that is about to end.
     A lock is released when its holder ends.
     """
 
-    def __init__(self, home: Path) -> None:
-        home.mkdir(parents=True, exist_ok=True)
-        self.home = home
-        self.log = home / "server.log"
-        self._address = home / ADDRESS
-        self._before = home / "server.before.json"
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.log = folder / "server.log"
+        self._address = folder / ADDRESS
+        self._before = folder / "server.before.json"
 
     # --- the server's side ---
 
     def become_the_server(self) -> bool:
         """Become the one server until this process ends; `False` if another process is the server."""
-        return _lock(self.home / "start.lock") is not None
+        return _lock(self.folder / "start.lock") is not None
 
     def come_alive(self) -> int | None:
         """Show clients that there is a server; returns the previous server's port, which clients may still use.
@@ -220,7 +220,7 @@ class ServerState:
         """
         with suppress(FileNotFoundError):  # before the lock: whoever finds it held may trust the address
             self._address.replace(self._before)
-        _lock(self.home / "alive.lock", wait=True)
+        _lock(self.folder / "alive.lock", wait=True)
         last = _read(self._before)
         return last.port if last else None
 
@@ -231,14 +231,14 @@ class ServerState:
 
     def in_use(self) -> bool:
         """Whether there is any client."""
-        descriptor = _lock(self.home / "clients.lock")
+        descriptor = _lock(self.folder / "clients.lock")
         if descriptor is not None:
             os.close(descriptor)
         return descriptor is None
 
     def shut_out(self) -> bool:
         """Admit no clients until this process ends; `False` if there is one after all."""
-        if _lock(self.home / "clients.lock") is None:
+        if _lock(self.folder / "clients.lock") is None:
             return False
         self._address.unlink(missing_ok=True)
         return True
@@ -247,13 +247,13 @@ class ServerState:
 
     def join(self) -> int:
         """Become a client until the descriptor is closed; waits for a server that is just ending."""
-        descriptor = _opened(self.home / "clients.lock")
+        descriptor = _opened(self.folder / "clients.lock")
         take_lock(descriptor, shared=True, wait=True)
         return descriptor
 
     def lives(self) -> bool:
         """Whether there is a server, answering or still starting."""
-        descriptor = _lock(self.home / "alive.lock", shared=True)
+        descriptor = _lock(self.folder / "alive.lock", shared=True)
         if descriptor is not None:
             os.close(descriptor)
         return descriptor is None
@@ -290,15 +290,15 @@ def _lock(path: Path, *, shared: bool = False, wait: bool = False) -> int | None
 
 def environment_of_server(app: App) -> Mapping[str, str] | None:
     """Settings for using the server of *app*: the configured one, or the private one if it runs."""
-    home = state_folder()
+    folder = state_folder()
     configured = chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
-        return configured_environment(os.environ, home, configured)
+        return configured_environment(os.environ, folder, configured)
     try:
-        address = ServerState(home).address()
+        address = ServerState(folder).address()
     except OSError:  # if no file can be created there is no server, and read-only use needs none
         return None
-    return local_environment(os.environ, home, address.api_url) if address else None
+    return local_environment(os.environ, folder, address.api_url) if address else None
 
 
 def adopt_server(app: App) -> bool:
@@ -368,11 +368,11 @@ def start(
     arguments: Sequence[str],
     *,
     environment: Mapping[str, str],
-    home: Path,
+    folder: Path,
     log: Path,
     talk: bool = False,
 ) -> Program:
-    """Run `python -m module` in its own session, with *home* as its working folder and its output in *log*.
+    """Run `python -m module` in its own session, with *folder* as its working folder and its output in *log*.
 
     A Ctrl-C in our terminal does not reach it, and its pid is its process group. With *talk* its stdin and stdout
     are pipes to us; the end of stdin then also tells it that we are gone.
@@ -384,7 +384,7 @@ def start(
         return subprocess.Popen(
             [sys.executable, "-P", "-m", module, *arguments],  # -P: nothing is imported from the working folder
             env=environment,
-            cwd=home,
+            cwd=folder,
             stdin=pipe or subprocess.DEVNULL,
             stdout=pipe or output,
             stderr=output,

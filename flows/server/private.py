@@ -153,18 +153,18 @@ ANYWHERE = ListenAddress()
 
 
 class LocalServer:
-    """A client's hold on the private server in *home*: it lives until *linger* seconds after its last client.
+    """A client's hold on the private server in *folder*: it lives until *linger* seconds after its last client.
 
     It listens on any free port, or at *place*: an unused server that listens elsewhere is ended for that.
 
-    Everything in *home* is disposable. A killed server is restarted on the same port: processes that know its address
+    Everything in *folder* is disposable. A killed server is restarted on the same port: processes that know its address
     continue, because Prefect's client retries for a minute. A failed start is retried after a while, at first *pause*
-    seconds. Raises ServerUnavailable if *home* cannot be created.
+    seconds. Raises ServerUnavailable if *folder* cannot be created.
     """
 
     def __init__(
         self,
-        home: Path,
+        folder: Path,
         environ: Mapping[str, str],
         *,
         linger: float = LINGER,
@@ -172,7 +172,7 @@ class LocalServer:
         pause: float = FIRST_PAUSE,
         start: Callable[..., Program] = start,
     ) -> None:
-        self._state = _state_in(home)
+        self._state = _state_in(folder)
         self._environment = strip(environ) | password(environ)
         self._place = place
         self._linger = linger
@@ -280,9 +280,9 @@ class LocalServer:
     def _launch(self) -> None:
         self._program = self._start_program(
             "irontree.flows.server.private",
-            ["--serve", "--home", str(self._state.home), "--linger", str(self._linger), *self._where()],
+            ["--serve", "--folder", str(self._state.folder), "--linger", str(self._linger), *self._where()],
             environment=self._environment,
-            home=self._state.home,
+            folder=self._state.folder,
             log=self._state.log,
         )
         reap(self._program)
@@ -300,9 +300,9 @@ class LocalServer:
         return ServerUnavailable(f"{what}:\n{output}", remedy=_remedy(output, self._state))
 
 
-def _state_in(home: Path) -> ServerState:
+def _state_in(folder: Path) -> ServerState:
     try:
-        return ServerState(home)
+        return ServerState(folder)
     except OSError as error:
         raise ServerUnavailable(
             f"The private Prefect server has no state folder: {error}.",
@@ -324,16 +324,16 @@ NO_SERVER = "http://127.0.0.1:9/api"
 """A placeholder for settings that need an address although no request is made."""
 
 
-def ensure(home: Path) -> None:
-    """Ensure `prefect.db` in *home*: an existing one is kept, else the template is copied. Deleting it loses nothing.
+def ensure(folder: Path) -> None:
+    """Ensure `prefect.db` in *folder*: an existing one is kept, else the template is copied. Deleting it loses nothing.
 
     Raises ServerUnavailable for a file that is no database, or one of another Prefect version.
     """
-    template, database = build_template(home), home / "prefect.db"
+    template, database = build_template(folder), folder / "prefect.db"
     if database.exists():
         _check(database, template)
         return
-    for leftover in [*home.glob("prefect.db-*"), home / "memo_store.toml"]:  # from a database that was deleted
+    for leftover in [*folder.glob("prefect.db-*"), folder / "memo_store.toml"]:  # from a database that was deleted
         leftover.unlink(missing_ok=True)
     swap(database, template.read_bytes())
 
@@ -355,30 +355,30 @@ def _revision(database: Path) -> str:
     return str(found[0]) if found else "none"
 
 
-def build_template(home: Path) -> Path:
-    """Create `template.db`, an empty migrated database of the installed Prefect version, in *home*; returns its path.
+def build_template(folder: Path) -> Path:
+    """Create `template.db`, an empty migrated database of the installed Prefect version, in *folder*; returns its path.
 
     Raises ServerUnavailable if Prefect cannot create one.
     """
-    template = home / "template.db"
-    with locked(home / "template.lock"):
+    template = folder / "template.db"
+    with locked(folder / "template.lock"):
         if not template.exists():
-            _migrate(home, draft := home / "draft.db")
+            _migrate(folder, draft := folder / "draft.db")
             with closing(sqlite3.connect(draft)) as database:  # in one file: SQLite keeps recent writes in a second one
                 database.execute("PRAGMA journal_mode=DELETE")
             draft.replace(template)
     return template
 
 
-def _migrate(home: Path, database: Path) -> None:
-    for leftover in home.glob(f"{database.name}*"):
+def _migrate(folder: Path, database: Path) -> None:
+    for leftover in folder.glob(f"{database.name}*"):
         leftover.unlink()
-    log = home / "template.log"
-    environment = local_environment(os.environ, home, NO_SERVER) | {
+    log = folder / "template.log"
+    environment = local_environment(os.environ, folder, NO_SERVER) | {
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{database}"
     }
     upgrade = ["server", "database", "upgrade", "--yes"]
-    with start("prefect", upgrade, environment=environment, home=home, log=log) as program:
+    with start("prefect", upgrade, environment=environment, folder=folder, log=log) as program:
         pass
     if program.returncode:
         raise ServerUnavailable(
@@ -393,7 +393,7 @@ def _migrate(home: Path, database: Path) -> None:
 def main(arguments: list[str]) -> int:
     """Run the command line; returns the exit code, which is also 0 if another process is the server already."""
     parser = argparse.ArgumentParser(prog="python -m irontree.flows.server.private", description=__doc__)
-    parser.add_argument("--home", type=Path, default=state_folder(), help="the state folder (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=state_folder(), help="the state folder (default: %(default)s)")
     parser.add_argument("--linger", type=float, default=0, help="seconds to stay without any client")
     parser.add_argument("--host", default=LOOPBACK, help="where to listen, beside loopback (default: %(default)s)")
     parser.add_argument("--port", type=int, help="at this port alone (default: the first free one)")
@@ -403,9 +403,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.build_template:
-            build_template(options.home)
+            build_template(options.folder)
         else:
-            _serve(ServerState(options.home), options.linger, ListenAddress(options.host, options.port))
+            _serve(ServerState(options.folder), options.linger, ListenAddress(options.host, options.port))
     except IrontreeError as error:
         sys.stderr.write(f"{error.message}\n{error.remedy or ''}\n")
         return 1
@@ -416,12 +416,12 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     if not state.become_the_server():
         return
     last_port = state.come_alive()
-    ensure(state.home)
+    ensure(state.folder)
     host = place.host or LOOPBACK
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
         address = Address(port=listeners[0].getsockname()[1], pid=os.getpid(), host=host)
-        os.environ.update(local_environment(os.environ, state.home, address.api_url) | _pages(host))
+        os.environ.update(local_environment(os.environ, state.folder, address.api_url) | _pages(host))
         with _queued_writers():
             server = _prefect_server()
             server.config.callback_notify = _Attendant(server, state, address, linger).look

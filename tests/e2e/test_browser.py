@@ -16,7 +16,7 @@ import pytest
 from irontree.bootstrap import set_up
 from irontree.demo import layout
 from irontree.demo import layout as sample
-from tests.prefect.harness import prepare_home
+from tests.prefect.harness import prepare_folder
 from tests.prefect.terminal import Typed, typed
 
 browser = pytest.importorskip("tests.support.browser", reason="needs the extra `browser`")
@@ -49,7 +49,7 @@ def project(tmp_path):
 def serve(project, tmp_path) -> Iterator[Typed]:
     """`irontree serve` with a private server of its own."""
     state = tmp_path / "state"
-    prepare_home(state / "irontree" / f"prefect-{version('prefect')}")
+    prepare_folder(state / "irontree" / f"prefect-{version('prefect')}")
     with typed(project.root, ["serve"], {"XDG_STATE_HOME": str(state)}, state / "said") as program:
         program.wait_until_it_says("Ctrl-C stops", patience=START)
         yield program

@@ -22,7 +22,7 @@ from irontree.cli.answer import expected_numbers, prepare, refuse_unknown
 from irontree.demo import layout as sample
 from irontree.services.record import read_world
 from tests.integration.crash.laboratory import faults
-from tests.prefect.harness import prepare_home
+from tests.prefect.harness import prepare_folder
 from tests.support.repositories import git
 
 pytestmark = pytest.mark.timeout(400)
@@ -36,7 +36,7 @@ SHOT = 4
 def home(tmp_path_factory) -> Iterator[Path]:
     """A home in which nothing was ever done; the private server that is started from it ends with the module."""
     home = tmp_path_factory.mktemp("home")
-    state = prepare_home(home / ".local" / "state" / "irontree" / f"prefect-{version('prefect')}")
+    state = prepare_folder(home / ".local" / "state" / "irontree" / f"prefect-{version('prefect')}")
     yield home
     with suppress(FileNotFoundError, ProcessLookupError):
         os.kill(json.loads((state / "server.json").read_text())["pid"], signal.SIGKILL)

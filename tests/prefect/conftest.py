@@ -12,7 +12,7 @@ import pytest
 from irontree.flows.runs import runs
 from irontree.flows.server.connection import local_environment
 from irontree.flows.server.private import LocalServer
-from tests.prefect.harness import ROOT, prefect_at, prepare_home
+from tests.prefect.harness import ROOT, prefect_at, prepare_folder
 
 LEAK = "ignore:unclosed <socket:ResourceWarning"
 """Prefect 3.8 asks for the server's default result storage with a client that it never closes (results.py)."""
@@ -33,24 +33,24 @@ def no_leak_reaches_other_tests():
 
 
 @pytest.fixture(scope="package")
-def home(tmp_path_factory) -> Path:
+def state_folder(tmp_path_factory) -> Path:
     """The state folder of the server."""
-    return prepare_home(tmp_path_factory.mktemp("prefect") / "state")
+    return prepare_folder(tmp_path_factory.mktemp("prefect") / "state")
 
 
 @pytest.fixture(scope="package")
-def api_url(home):
+def api_url(state_folder):
     """The server, with this process's Prefect pointed at it."""
-    with closing(LocalServer(home, os.environ, linger=1).start()) as server:
+    with closing(LocalServer(state_folder, os.environ, linger=1).start()) as server:
         api_url = server.wait_ready()
         with prefect_at(api_url):
             yield api_url
 
 
 @pytest.fixture(scope="package")
-def environment(home, api_url) -> dict[str, str]:
+def environment(state_folder, api_url) -> dict[str, str]:
     """For processes that serve the sample flows."""
-    return local_environment(os.environ, home, api_url) | {"PYTHONPATH": str(ROOT)}
+    return local_environment(os.environ, state_folder, api_url) | {"PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture

@@ -37,18 +37,18 @@ PAGES = TEMPLATE.with_suffix(".ui")
 """What the server makes of its pages: 17 MB."""
 
 
-def prepare_home(home: Path) -> Path:
+def prepare_folder(state_folder: Path) -> Path:
     """A state folder whose database template and pages are those kept under build/: migrations take 5 s."""
-    home.mkdir(parents=True, exist_ok=True)
+    state_folder.mkdir(parents=True, exist_ok=True)
     PAGES.mkdir(parents=True, exist_ok=True)
-    (home / "ui").symlink_to(PAGES)
+    (state_folder / "ui").symlink_to(PAGES)
     if TEMPLATE.exists():
-        shutil.copyfile(TEMPLATE, home / "template.db")
-        return home
-    draft = TEMPLATE.with_suffix(f".{home.stat().st_ino}")
-    shutil.copyfile(build_template(home), draft)
+        shutil.copyfile(TEMPLATE, state_folder / "template.db")
+        return state_folder
+    draft = TEMPLATE.with_suffix(f".{state_folder.stat().st_ino}")
+    shutil.copyfile(build_template(state_folder), draft)
     draft.replace(TEMPLATE)
-    return home
+    return state_folder
 
 
 @contextmanager

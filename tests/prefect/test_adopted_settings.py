@@ -11,8 +11,8 @@ import json, os, sys
 from pathlib import Path
 from irontree.flows.server.connection import adopt, local_environment
 assert "prefect" not in sys.modules
-home = Path(sys.argv[1])
-adopt(local_environment(os.environ, home, "http://127.0.0.1:4280/api"), home)
+state_folder = Path(sys.argv[1])
+adopt(local_environment(os.environ, state_folder, "http://127.0.0.1:4280/api"), state_folder)
 from prefect.settings import get_current_settings
 found = get_current_settings()
 print(json.dumps([found.api.url, found.api.key, found.logging.level, found.client.max_retries, os.getcwd()]))

@@ -22,7 +22,7 @@ from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.connection import ServerState, local_environment
 from irontree.flows.server.private import LocalServer
 from tests.integration.crash.laboratory import faults, outcome
-from tests.prefect.harness import ROOT, drain, prefect_at, prepare_home
+from tests.prefect.harness import ROOT, drain, prefect_at, prepare_folder
 from tests.prefect.terminal import follow, follower, typed
 from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, served, text_of, wait_until
 from tests.support.processes import Witness
@@ -132,10 +132,10 @@ def kill(toy: Toy, run_id: object) -> None:
 
 
 @pytest.fixture
-def session(held, witness, home, environment):
+def session(held, witness, state_folder, environment):
     """A terminal that follows the loop; its agent is at work."""
     loop_id = held.toy.authorise()
-    with TerminalSession(held.toy.app, environment=environment, home=home) as session:
+    with TerminalSession(held.toy.app, environment=environment, folder=state_folder) as session:
         session.wait_ready()
         session.set_going(loop_id)
         witness.wait_until_held()
@@ -203,7 +203,7 @@ def test_the_flow_process_of_the_loop_is_killed_while_the_agent_works(held, sess
 
 @in_soak
 def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_on(
-    held, session, witness, client, home, environment, undisturbed
+    held, session, witness, client, state_folder, environment, undisturbed
 ):
     """...and no run seems to go on meanwhile."""
     terminal, loop_id = session
@@ -215,7 +215,7 @@ def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_o
     assert runs.taken_up(client, held.toy.id) != ()
     terminal.__exit__(None, None, None)
     assert runs.taken_up(client, held.toy.id) == ()
-    with TerminalSession(held.toy.app, environment=environment, home=home) as another:
+    with TerminalSession(held.toy.app, environment=environment, folder=state_folder) as another:
         another.wait_ready()
         assert another.serves
         assert follow(held.toy.app, another, loop_id)[0] == "completed"
@@ -262,37 +262,37 @@ def test_the_command_is_killed_while_it_publishes_and_typed_again(held, api_url,
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory) -> Iterator[tuple[Path, LocalServer]]:
     """A private server that may be killed, and its state folder."""
-    home = prepare_home(tmp_path_factory.mktemp("mortal") / "state")
-    with closing(LocalServer(home, os.environ, linger=1).start()) as server:
-        yield home, server
+    state_folder = prepare_folder(tmp_path_factory.mktemp("mortal") / "state")
+    with closing(LocalServer(state_folder, os.environ, linger=1).start()) as server:
+        yield state_folder, server
 
 
 @pytest.fixture
 def own_server(mortal) -> Iterator[tuple[Path, dict[str, str]]]:
     """This process's Prefect is at that server; its state folder, and the environment of processes that use it."""
-    home, server = mortal
+    state_folder, server = mortal
     api_url = server.wait_ready()
     with prefect_at(api_url):
-        yield home, local_environment(os.environ, home, api_url) | {"PYTHONPATH": str(ROOT)}
+        yield state_folder, local_environment(os.environ, state_folder, api_url) | {"PYTHONPATH": str(ROOT)}
         drain()
 
 
-def kill_server(home: Path) -> None:
-    pid = json.loads((home / "server.json").read_text())["pid"]
+def kill_server(state_folder: Path) -> None:
+    pid = json.loads((state_folder / "server.json").read_text())["pid"]
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not psutil.pid_exists(pid))
 
 
 def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_path, witness, undisturbed, own_server):
-    home, environment = own_server
+    state_folder, environment = own_server
     with runs.connect() as client:
         held = Held(tmp_path, client, witness)
         loop_id = held.toy.authorise()
-        with TerminalSession(held.toy.app, environment=environment, home=home) as session:
+        with TerminalSession(held.toy.app, environment=environment, folder=state_folder) as session:
             session.wait_ready()
             session.set_going(loop_id)
             witness.wait_until_held()
-            kill_server(home)
+            kill_server(state_folder)
             held.release()
             assert follower(held.toy.app, session, loop_id).follow() == "completed"
             session.come_to_rest()
@@ -301,15 +301,15 @@ def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_p
 
 @in_soak
 def test_the_server_is_killed_under_an_open_question_which_is_answered_when_it_is_back(tmp_path, own_server):
-    home, _ = own_server
+    state_folder, _ = own_server
     with runs.connect() as client:
         toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
         loop_id = toy.authorise()
         with served(toy):
             toy.go(loop_id)
         drain()
-        kill_server(home)
-        wait_until(lambda: ServerState(home).address())
+        kill_server(state_folder)
+        wait_until(lambda: ServerState(state_folder).address())
         with served(toy):
             toy.answer(toy.suspended()[0].id, "accept this commit")
             assert toy.rest(loop_id).state_name == "Goal reached"
@@ -335,7 +335,7 @@ def test_a_process_that_dies_before_its_form_is_stored_leaves_no_run_that_cannot
 
 
 def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has_it_asked_again(tmp_path, own_server):
-    home, _ = own_server
+    state_folder, _ = own_server
     with runs.connect() as client:
         toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
         loop_id = toy.authorise()
@@ -343,9 +343,9 @@ def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has
             toy.go(loop_id)
             before = toy.asked(toy.suspended()[0].id)
         drain()
-        (home / "prefect.db").unlink()
-        kill_server(home)
-        wait_until(lambda: ServerState(home).address())
+        (state_folder / "prefect.db").unlink()
+        kill_server(state_folder)
+        wait_until(lambda: ServerState(state_folder).address())
         toy.deploy("issue", "loop", "janitor")
         assert toy.all_runs() == []
         with served(toy):

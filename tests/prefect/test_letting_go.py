@@ -49,11 +49,16 @@ def forgotten() -> list[str]:
 
 
 @pytest.fixture
-def service(toys, environment, home, forgotten):
+def service(toys, environment, state_folder, forgotten):
     """Serves both with one worker."""
     apps, remembers = [toy.app for toy in toys], Chore("remember", 60.0, lambda _: (), forget=forgotten.append)
     with Service(
-        apps, environment=environment, home=home, say=lambda *_: None, chores=(remembers,), start_worker=StandIn
+        apps,
+        environment=environment,
+        folder=state_folder,
+        say=lambda *_: None,
+        chores=(remembers,),
+        start_worker=StandIn,
     ) as service:
         service.start()
         yield service

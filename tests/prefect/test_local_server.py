@@ -19,22 +19,22 @@ import pytest
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import ListenAddress
 from irontree.flows.server.private import LocalServer, is_prefect
-from tests.prefect.harness import prepare_home
+from tests.prefect.harness import prepare_folder
 from tests.support.soak import in_soak
 
 
 @pytest.fixture
 def own_home(tmp_path):
     """A state folder that no other test uses."""
-    return prepare_home(tmp_path / "state")
+    return prepare_folder(tmp_path / "state")
 
 
 def port_of(api_url: str) -> int:
     return int(api_url.rsplit(":", 1)[1].removesuffix("/api"))
 
 
-def pid_of(home) -> int:
-    return json.loads((home / "server.json").read_text())["pid"]
+def pid_of(state_folder) -> int:
+    return json.loads((state_folder / "server.json").read_text())["pid"]
 
 
 def wait_for_end(pid: int) -> None:

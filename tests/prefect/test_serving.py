@@ -36,14 +36,14 @@ def workspace_id():
 
 
 @pytest.fixture(scope="module")
-def serve(home, environment, workspace_id):
+def serve(state_folder, environment, workspace_id):
     """Serve the sample flows."""
     names = ("question", "note", "long_step", "short_steps")
 
     @contextmanager
     def serve() -> Iterator[Serving]:
         serving = Serving(
-            [Served(f"{FLOWS}.{name}", workspace_id) for name in names], environment=environment, home=home
+            [Served(f"{FLOWS}.{name}", workspace_id) for name in names], environment=environment, folder=state_folder
         )
         try:
             yield serving
@@ -177,15 +177,15 @@ def waiting(client, deployment):
     return client.read_flow_runs(flow_run_filter=chosen, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
 
 
-def test_what_cannot_be_served_is_said_with_its_reason(home, environment):
-    serving = Serving([Served("tests.prefect.sample_flows.nothing", "x")], environment=environment, home=home)
+def test_what_cannot_be_served_is_said_with_its_reason(state_folder, environment):
+    serving = Serving([Served("tests.prefect.sample_flows.nothing", "x")], environment=environment, folder=state_folder)
     with pytest.raises(ServerUnavailable, match="nothing"):
         serving.wait_ready()
 
 
-def test_who_does_not_get_ready_in_time_is_ended(home, environment):
+def test_who_does_not_get_ready_in_time_is_ended(state_folder, environment):
     """Nobody would end it later: the next try has a child of its own."""
-    serving = Serving([Served(f"{FLOWS}.note", "late")], environment=environment, home=home)
+    serving = Serving([Served(f"{FLOWS}.note", "late")], environment=environment, folder=state_folder)
     with pytest.raises(ServerUnavailable):
         serving.wait_ready(timeout=0)
     assert not serving.alive()

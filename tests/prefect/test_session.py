@@ -19,12 +19,14 @@ from tests.support.soak import in_soak
 
 
 @pytest.fixture
-def open_session(home, environment):
+def open_session(state_folder, environment):
     """Be a terminal on that project, whose flows are served."""
 
     @contextmanager
     def open_session(app) -> Iterator[TerminalSession]:
-        with TerminalSession(app, environment=environment, home=home, comments_every=timedelta(seconds=0.5)) as session:
+        with TerminalSession(
+            app, environment=environment, folder=state_folder, comments_every=timedelta(seconds=0.5)
+        ) as session:
             session.wait_ready()
             yield session
 

@@ -128,8 +128,8 @@ def _server(environment: Mapping[str, str]) -> Examined:
     configured = chosen_api_url(environment, None)
     if configured:
         return Examined("note", "Prefect server", f"{configured}, from PREFECT_API_URL")
-    home = state_folder()
-    address = ServerState(home).address() if home.is_dir() else None
+    folder = state_folder()
+    address = ServerState(folder).address() if folder.is_dir() else None
     if address:
         return Examined("good", "Prefect server", f"the private one runs: {address.api_url}")
     return Examined("good", "Prefect server", "the private one is not running; it starts with the first loop")

@@ -140,7 +140,7 @@ _HOW_TO_GO_ON: Final = {
 class Server:
     """The Prefect server of this command: a configured one, or the private one, started in the background."""
 
-    home: Path
+    folder: Path
     configured: str | None
     private: LocalServer | None
 
@@ -152,8 +152,8 @@ class Server:
     def environment(self) -> Mapping[str, str]:
         """The settings for every process that uses it; waits until it answers. Raises ServerUnavailable."""
         if self.private is None:
-            return configured_environment(os.environ, self.home, self.configured or "")
-        return local_environment(os.environ, self.home, self.private.wait_ready())
+            return configured_environment(os.environ, self.folder, self.configured or "")
+        return local_environment(os.environ, self.folder, self.private.wait_ready())
 
 
 @contextmanager
@@ -162,17 +162,17 @@ def local_server(app: App, *, detach: bool = False) -> Iterator[Server]:
 
     Raises ConfigRefused with *detach* (leave runs to a worker) if no server is configured and nothing serves the flows.
     """
-    home, configured = state_folder(), chosen_api_url(os.environ, app.preferences().api_url)
+    folder, configured = state_folder(), chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
-        yield Server(home, configured, None)
+        yield Server(folder, configured, None)
         return
     if detach and app.alive(SERVING).holder() is None:
         raise ConfigRefused(
             "--detach leaves the runs to a worker, but no Prefect server is configured and nobody serves here",
             remedy="start `irontree serve`, set PREFECT_API_URL or prefect.api_url, or leave --detach out",
         )
-    with closing(LocalServer(home, os.environ)) as private:
-        yield Server(home, None, private)
+    with closing(LocalServer(folder, os.environ)) as private:
+        yield Server(folder, None, private)
 
 
 @dataclass
@@ -191,7 +191,7 @@ class Drive:
         began = time.monotonic()
         self._say("Waiting for the Prefect server ...")
         environment = self.server.environment()
-        adopt(environment, self.server.home)
+        adopt(environment, self.server.folder)
         if self.detach:
             return self._leave_to_worker(loop_id)
         from irontree.cli.follow import ShownSoFar as Shown
@@ -199,7 +199,7 @@ class Drive:
 
         shown = Shown.all_of(self.app, loop_id)
         while True:
-            with Session(self.app, environment=environment, home=self.server.home) as session:
+            with Session(self.app, environment=environment, folder=self.server.folder) as session:
                 status = self._follow(session, loop_id, shown, began)
                 following = replacement(self.app, loop_id) if status == "cancelled" else None
                 if status not in ("stopped", "shot") and not following:

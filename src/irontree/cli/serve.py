@@ -61,7 +61,7 @@ def run_serve(context: Context) -> int:
     with server_of(context, apps, place) as (server, mine):
         context.console.note("Waiting for the Prefect server ...")
         environment = server.environment()
-        adopt(environment, server.home)
+        adopt(environment, server.folder)
         known = {app.repository.id for app in apps}
         newcomers = Newcomers(
             context,
@@ -129,7 +129,7 @@ def choose(context: Context) -> tuple[App, ...]:
 @contextmanager
 def server_of(context: Context, apps: Sequence[App], place: ListenAddress) -> Iterator[tuple[Server, tuple[App, ...]]]:
     """The server for the block and those of *apps* that use it; reports the others. Raises ConfigRefused."""
-    home = state_folder()
+    folder = state_folder()
     wants = {app.repository.id: chosen_api_url(os.environ, app.preferences().api_url) for app in apps}
     wanted = next(filter(None, wants.values()), None) if context.options.attach else None
     _refuse_wrong_server(context.options, wants, wanted)
@@ -139,13 +139,13 @@ def server_of(context: Context, apps: Sequence[App], place: ListenAddress) -> It
             other = wants[app.repository.id] or "the private one"
             context.console.note(f"left out: {app.repository.root}: its Prefect server is {other}")
     if wanted:
-        yield Server(home, wanted, None), mine
+        yield Server(folder, wanted, None), mine
         return
-    address = ServerState(home).address()
+    address = ServerState(folder).address()
     if not (address and address.port == place.port):
         require_free(place)
-    with closing(LocalServer(home, os.environ, place=place)) as private:
-        yield Server(home, None, private), mine
+    with closing(LocalServer(folder, os.environ, place=place)) as private:
+        yield Server(folder, None, private), mine
 
 
 def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | None], wanted: str | None) -> None:
@@ -245,7 +245,7 @@ def _serve(
         Duty("news", NEWS_EVERY, news, forget=news.show_again),
         Duty("changes on the forge", NEWS_EVERY, changes),
     )
-    with Service(apps, environment=environment, home=server.home, say=say, chores=chores) as service:
+    with Service(apps, environment=environment, folder=server.folder, say=say, chores=chores) as service:
         service.start()
         _introduce(context.console, service, environment)
         with webhooks(context, service.poll_now, changes.hint), context.interruptible() as stop:

@@ -29,8 +29,8 @@ class Program:
 class Starts:
     """Starts servers that die, until the test says that they shall live."""
 
-    def __init__(self, home) -> None:
-        self._state, self._number = ServerState(home), 0
+    def __init__(self, folder) -> None:
+        self._state, self._number = ServerState(folder), 0
         self.again, self.lives = threading.Event(), False
 
     def __call__(self, *_: object, **__: object) -> Program:

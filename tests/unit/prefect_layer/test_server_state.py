@@ -21,7 +21,7 @@ def state(tmp_path):
 
 @pytest.fixture
 def other(state):
-    return ServerState(state.home)
+    return ServerState(state.folder)
 
 
 def test_only_one_process_becomes_the_server(state, other):
@@ -58,7 +58,7 @@ def test_the_port_is_not_forgotten_over_a_server_that_could_not_start(state):
     state.publish(HERE)
 
     def said(program: str) -> str:
-        command = [sys.executable, "-c", program, str(state.home)]
+        command = [sys.executable, "-c", program, str(state.folder)]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     assert [said(dies), said(dies), said(answers), said(dies)] == [str(HERE.port), str(HERE.port), "", "None"]
@@ -68,16 +68,16 @@ def test_the_port_is_not_forgotten_over_a_server_that_could_not_start(state):
     "left", ["", '{"port": 4280, "pi', "[]", "{}", '{"port": "x", "pid": 1, "host": "h"}', "\x00\x00"]
 )
 def test_a_file_that_a_power_cut_left_keeps_no_server_from_starting(state, other, left):
-    (state.home / "server.json").write_text(left)
+    (state.folder / "server.json").write_text(left)
     assert other.come_alive() is None
     state.publish(HERE)
-    (state.home / "server.json").write_text(left)
+    (state.folder / "server.json").write_text(left)
     assert state.address() is None
 
 
 def test_what_another_version_has_to_say_beside_it_is_left_to_that(state, other):
     other.come_alive()
-    (state.home / "server.json").write_text('{"port": 4280, "pid": 1, "host": "127.0.0.1", "since": "noon"}')
+    (state.folder / "server.json").write_text('{"port": 4280, "pid": 1, "host": "127.0.0.1", "since": "noon"}')
     assert state.address() == HERE
 
 

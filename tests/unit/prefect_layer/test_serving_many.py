@@ -29,7 +29,7 @@ def test_a_terminal_that_ends_while_the_server_is_away_does_not_end_who_serves(t
     app = replace(scene.app, alive=lambda _: terminal)
     with (
         temporary_settings({PREFECT_API_URL: NOBODY}),
-        Service([app], environment={}, home=tmp_path, say=lambda _, text: said.append(text), chores=()) as service,
+        Service([app], environment={}, folder=tmp_path, say=lambda _, text: said.append(text), chores=()) as service,
     ):
         with terminal.hold("irontree task"):
             service.start()
@@ -127,7 +127,7 @@ def service(apps, workers, said, tmp_path, without_runs):
     with Service(
         [apps[0].app, apps[1]],
         environment={},
-        home=tmp_path,
+        folder=tmp_path,
         say=lambda app, text: said.append((app.repository.id, text)),
         chores=(),
         start_worker=worker,
