@@ -1,3 +1,3 @@
-"""The loop entity: start, spend, halt, resume, choose, and the budgets of agents (protocol, Loop Mode)."""
+"""The loop entity, the choice of a loop for an approval, and the budgets of agents (protocol, Loop Mode)."""
 
 from __future__ import annotations

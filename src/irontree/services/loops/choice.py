@@ -1,4 +1,4 @@
-"""Which loop an approval starts, continues or replaces (R7, R17), what a lease refuses, and what a loop does next."""
+"""Which loop an approval starts, continues or replaces (R7, R17), which leases refuse it, and what a loop does next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from irontree.services.record import World, read_world
 
 
 def refuse_beside_loop(app: App) -> None:
-    """Raise Busy while a loop is at work, or another tool's lease says so: it takes the steps itself (contract)."""
+    """Raise Busy while a loop is active, here or by another tool's lease: it takes the steps itself (contract)."""
     _refuse_beside_foreign(app)
     if stale := app.lease.stale():
         raise Busy(
@@ -40,9 +40,9 @@ def refuse_beside_loop(app: App) -> None:
 
 
 def refuse_at_work(app: App, loops: Iterable[Loop], over: str) -> None:
-    """Raise Busy if one of *loops*, which are *over* something, is at work, or was left by another tool.
+    """Raise Busy if one of *loops* is active or was left by another tool; *over* names what they share.
 
-    Raises it too while another tool's loop is at work: what that is over is not known here.
+    Also raised while another tool's loop is active, because the tasks of that loop are unknown here.
     """
     _refuse_beside_foreign(app)
     holder, stale = app.lease.holder(), app.lease.stale()
@@ -70,12 +70,11 @@ def _refuse_beside_foreign(app: App) -> None:
 def loop_over(
     app: App, world: World, keys: Collection[str], *, begins_again: bool = False, besides: Collection[str] = ()
 ) -> Loop | None:
-    """The loop that an approval of exactly these tasks goes on with; None if it starts a new one.
+    """The loop that an approval of exactly these tasks continues; None if it starts a new one.
 
-    That is the newest open one, or one that has completed all of them, unless some of that *begins_again*: asking
-    twice is no new work. *besides* do not count. This is the one rule by which an approval goes on with a loop. What
-    was skipped in it stays so, as it does when it is resumed, whether these tasks include that or not: the approval
-    shows this.
+    This is the newest open loop over them, or one that has completed them all, unless *begins_again*: approving twice
+    is no new work. *besides* are ignored. No other rule decides this. What was skipped in the loop stays skipped, as
+    when it is resumed, whether or not these tasks include it; the approval shows this.
     """
     finished = not begins_again and all(world.is_done(key) for key in keys)
     statuses = (*OPEN, "completed") if finished else OPEN
@@ -84,15 +83,15 @@ def loop_over(
 
 
 def loop_for(app: App, plan: Plan, intent: str, loop_id: str = "") -> Loop:
-    """The loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode).
+    """The loop over exactly the tasks of *plan*; a new one if there is none (the approval named Loop Mode).
 
-    *loop_id* is the id that the approval showed, if it showed one. An open loop that the same document had over other
-    tasks is cancelled: what was approved last is what runs.
+    *loop_id* is the id shown in the approval, if any. An open loop of the same document over other tasks is cancelled:
+    the last approval counts.
     """
     keys = _keys(plan)
     loop = loop_over(app, read_world(app), keys) or _new_loop(app, plan, intent, keys, loop_id)
     replaced = _replaced(app, plan.spec_path, keys)
-    _cancel(app, plan, replaced)  # last: as long as one of them is open, an approval that is cut short can be finished
+    _cancel(app, plan, replaced)  # last: while one of them is open, an approval that was cut short can be finished
     return loop
 
 
@@ -120,9 +119,9 @@ def _cancel(app: App, plan: Plan, replaced: Iterable[Loop]) -> None:
 
 
 def replace_open(app: App, plan: Plan, intent: str = "", loop_id: str = "") -> None:
-    """Put a loop over the tasks of *plan* in the place of an open one that its document has over others.
+    """Replace an open loop of the document over other tasks by one over the tasks of *plan*.
 
-    Only cancels that one if the approval did not name Loop Mode (R17).
+    If the approval did not name Loop Mode, the open loop is only cancelled (R17).
     """
     replaced = _replaced(app, plan.spec_path, _keys(plan))
     if replaced and plan.loop_mode:
@@ -138,29 +137,29 @@ def open_loop_of(app: App, spec_path: str) -> Loop | None:
 
 
 def replacement(app: App, loop_id: str) -> Loop | None:
-    """The open loop that an approval of other tasks put in the place of this one, which it cancelled."""
+    """The open loop with which an approval of other tasks replaced this cancelled one; None if there is none."""
     entity = read_loop(app, loop_id).entity
     return open_loop_of(app, entity.resolved_query) if entity.status == "cancelled" else None
 
 
 def require_at_rest(app: App, spec_path: str, keys: Collection[str]) -> None:
-    """Raise Busy while a loop is at work that an approval of *spec_path* with these tasks would replace.
+    """Raise Busy while a loop is active that an approval of *spec_path* with these tasks would replace.
 
-    An active loop is never taken over (protocol, Loop lease); one that has halted is replaced by `loop_for`. Raises
-    LogDamaged where a loop cannot be trusted that may be over these tasks: no second one starts over it.
+    An active loop is never taken over (protocol, Loop lease); `loop_for` replaces one that has halted. Raises
+    LogDamaged if a loop that may have these tasks cannot be trusted: no second one starts over it.
     """
     require_trusted(app)
     refuse_at_work(app, _replaced(app, spec_path, keys), spec_path)
 
 
 def _replaced(app: App, spec_path: str, keys: Collection[str]) -> tuple[Loop, ...]:
-    """The open loops of the document that are over other tasks than *keys*."""
+    """The document's open loops over tasks other than *keys*."""
     of_document = (loop for loop in open_loops(app) if loop.entity.resolved_query == spec_path)
     return tuple(loop for loop in of_document if not _is_over(loop, keys))
 
 
 def _is_over(loop: Loop, keys: Collection[str], besides: Collection[str] = ()) -> bool:
-    """Whether these are its frozen set, with what was skipped in it or without."""
+    """Whether *keys* are the loop's frozen set, with or without the tasks that were skipped in it."""
     return any(set(own) - set(besides) == set(keys) for own in (loop.keys, loop.entity.task_keys))
 
 
@@ -168,11 +167,11 @@ def _is_over(loop: Loop, keys: Collection[str], besides: Collection[str] = ()) -
 
 
 def next_decision(app: App, loop_id: str) -> Decision:
-    """What this loop should do next."""
+    """The next decision of this loop."""
     world = read_world(app)
     return decide(scope_of(read_loop(app, loop_id), world, read_funds(app, world)))
 
 
 def scope_of(loop: Loop, world: World, funds: Funds) -> Scope:
-    """What the loop may touch."""
+    """The tasks that the loop may work on, with its budgets."""
     return world.scope(loop.keys, loop.budget_left, funds.overspent(loop.keys))

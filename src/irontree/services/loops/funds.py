@@ -1,4 +1,4 @@
-"""What agents may still spend here: limits as they were approved, figures as the log has them (protocol, Budgets)."""
+"""What agents may still spend: limits as approved, usage as recorded in the log (protocol, Budgets)."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ class Funds:
     ledger: Ledger = field(default_factory=Ledger)
     loops: Mapping[str, Loop] = field(default_factory=dict)
     limited: bool = False
-    """Whether anything has a limit at all; if not, nothing was counted."""
+    """Whether there is any limit; if not, nothing was counted."""
     _sums: dict[tuple[BudgetPolicy, str], tuple[Budget, ...]] = field(default_factory=dict, repr=False, compare=False)
-    """What tasks of one policy and loop have in common, summed once."""
+    """Budgets shared by the tasks of one policy and loop, summed once."""
 
     def of_issue(self, state: TaskState) -> tuple[Budget, ...]:
-        """Every limit that the next call of an agent for that issue counts for; none where none was approved."""
+        """Every limit that applies to the next agent call for that issue; empty if none was approved."""
         policy = _policy(self.world, state.task_key)
         return (*self._own(state), *self._shared(policy, self.loops.get(state.task_key))) if policy else ()
 
     def of_loop(self, loop: Loop) -> tuple[Budget, ...]:
-        """Those of the loop and of the day, by the first of its tasks that has any."""
+        """The limits of the loop and of the day, as approved for the first of its tasks that has any."""
         policies = (_policy(self.world, key) for key in loop.keys)
         policy = next(filter(None, policies), None)
         return self._shared(policy, loop) if policy else ()
 
     def of_day(self, policy: BudgetPolicy) -> tuple[Budget, ...]:
-        """Those of today."""
+        """Today's limits."""
         zone = ZoneInfo(policy.time_zone)
         return self.ledger.of_day(policy, self.now.astimezone(zone).date(), zone)
 
     def shown(self) -> tuple[Budget, ...]:
-        """What a listing shows: open loops, the day, and issues that are worked on."""
+        """The budgets in a listing: those of open loops, of the day, and of issues that have started."""
         if not self.limited:
             return ()
         loops = {loop.id: loop for loop in self.loops.values()}.values()
@@ -69,13 +69,13 @@ class Funds:
         return next((budget for budget in self.of_issue(state) if budget.over), None)
 
     def allowance(self, state: TaskState) -> Allowance:
-        """What the next call of an agent for that issue may take: the least that any limit leaves."""
+        """What the next agent call for that issue may use: the least that any limit leaves."""
         return _least(self.of_issue(state))
 
     def stopping(self, keys: Iterable[str], words: str) -> tuple[Budget, ...]:
-        """All that is used up for the issue that these *words* of a decision about those tasks are about.
+        """All budgets used up for the issue that *words*, the detail of a decision about these tasks, refers to.
 
-        First the limit that they name: the others are asked about once there is more of that.
+        The budget that it names comes first; the others are asked about once that one is extended.
         """
         states = (self.world.states[key] for key in keys if key in self.world.states)
         used_up = ([budget for budget in self.of_issue(state) if budget.over] for state in states)
@@ -83,7 +83,7 @@ class Funds:
         return tuple(sorted(found, key=lambda budget: budget.words != words))
 
     def overspent(self, keys: Iterable[str]) -> Mapping[str, str]:
-        """The tasks whose next step would call an agent that nothing is left for, and why, in words."""
+        """The tasks whose next step would call an agent without budget left, each with the reason."""
         if not self.limited:
             return NOTHING_OVERSPENT
         states = (self.world.states[key] for key in keys if key in self.world.states)
@@ -91,12 +91,12 @@ class Funds:
         return {state.task_key: over.words for state in calling if (over := self.over(state))}
 
     def _own(self, state: TaskState) -> tuple[Budget, ...]:
-        """Those of the issue alone."""
+        """The limits of the issue alone."""
         policy = _policy(self.world, state.task_key)
         return self.ledger.of_issue(policy, state.issue_number) if policy else ()
 
     def _shared(self, policy: BudgetPolicy, loop: Loop | None) -> tuple[Budget, ...]:
-        """Those of the loop and of the day."""
+        """The limits of the loop and of the day."""
         group = (policy, loop.id if loop else "")
         if group not in self._sums:
             of_loop = self.ledger.of_loop(policy, self._counted(loop)) if loop else ()
@@ -109,7 +109,7 @@ class Funds:
 
 
 def read_funds(app: App, world: World, loops: Sequence[Loop] | None = None) -> Funds:
-    """The funds as the log is now; *loops* are all, if they are read already. Without a budget nothing more is read."""
+    """The present funds; *loops* are all, if already read. Without a budget nothing more is read."""
     if not world.limited:
         return Funds(world, app.clock.now())
     loops = read_loops(app)[0] if loops is None else loops
@@ -120,7 +120,7 @@ def read_funds(app: App, world: World, loops: Sequence[Loop] | None = None) -> F
 
 
 def require_funds(app: App, world: World, state: TaskState) -> Funds:
-    """The funds; raises NotEligible, with the way to go on, where none are left for an agent to work on this issue."""
+    """The present funds. Raises NotEligible, with a remedy, if none are left for an agent to work on this issue."""
     funds = read_funds(app, world)
     over = funds.over(state)
     if over:
@@ -133,7 +133,7 @@ def require_funds(app: App, world: World, state: TaskState) -> Funds:
 
 
 def require_funds_to_plan(app: App, world: World, policy: BudgetPolicy | None) -> Allowance:
-    """What a planner may take of today's budget; *policy* is today's configuration. Raises NotEligible for nothing."""
+    """What a planner may use of today's budget under *policy*. Raises NotEligible if nothing is left."""
     if policy is None:
         return Allowance()
     loops = read_loops(app)[0]
@@ -147,7 +147,7 @@ def require_funds_to_plan(app: App, world: World, policy: BudgetPolicy | None) -
 
 
 def tell_warnings(app: App, before: Funds, state: TaskState) -> None:
-    """Say once of each limit of this issue that four fifths of it are spent by now, and were not *before*."""
+    """Report each limit of this issue of which four fifths are spent now but were not *before*."""
     if not before.limited:
         return
     warned = {(budget.scope, budget.unit) for budget in before.of_issue(state) if budget.warns}
@@ -157,7 +157,7 @@ def tell_warnings(app: App, before: Funds, state: TaskState) -> None:
 
 
 def _began(entity: LoopEntity) -> str:
-    """When the loop began, by whatever clock it had: one that was put back since must not leave out what it spent."""
+    """The earliest time in the entity: if the clock was set back since, what the loop spent still counts."""
     return min((entity.created_at, *(taken.iso for taken in entity.transitions)))
 
 
@@ -169,7 +169,7 @@ def _way_on(over: Budget, loop_id: str) -> str:
 
 
 def calls_agent(world: World, state: TaskState) -> bool:
-    """Whether the next step of this issue calls an agent: an attempt, or a verification with reviewers."""
+    """Whether this issue's next step calls an agent: an attempt, or a verification with reviewers."""
     plan = world.plans.get(state.task_key)
     asks = plan is not None and bool(plan.policy.reviewers) and state.has_code
     return state.phase is Phase.READY or (state.phase is Phase.COMMITTED and asks)
@@ -181,7 +181,7 @@ def _least(budgets: Sequence[Budget]) -> Allowance:
 
 
 def _leaves(budget: Budget) -> int:
-    """Each attempt begins its own limit anew."""
+    """What the budget leaves for one call; the limit of an attempt starts anew with each."""
     return budget.limit if budget.scope == "attempt" else budget.left
 
 
@@ -191,9 +191,9 @@ def _policy(world: World, task_key: str) -> BudgetPolicy | None:
 
 
 def _spendings(app: App, world: World) -> Iterator[Spending]:
-    """Of all streams, those that were archived too, of reviews, and of planning.
+    """All spending: of every stream, including archived ones, of reviews and of planning.
 
-    A review whose rounds are kept counts by them, for the log knows only of those that came to an end.
+    A review whose rounds are stored counts by these, because the log holds only completed reviews.
     """
     rounds = tuple(_reviewing(app))
     kept = {spending.place for spending in rounds}
@@ -210,7 +210,7 @@ def _in_log(app: App, world: World) -> Iterator[Spending]:
 
 
 def _planning(app: App) -> Iterator[Spending]:
-    """What planners took: no issue is there yet that could tell. A round without a result was cut off: unknown."""
+    """Spending by planners, which no issue's log holds. A round without a result was cut off; its usage is unknown."""
     for folder in sorted(plans_folder(app).glob("*/*")):
         time = began(folder.parent.name)
         if folder.is_dir() and time:
@@ -219,7 +219,7 @@ def _planning(app: App) -> Iterator[Spending]:
 
 
 def _reviewing(app: App) -> Iterator[Spending]:
-    """What reviewers took, round by round: one that was stopped or killed is in no event. Without a result: unknown."""
+    """Spending by reviewers, by round: interrupted ones are in no event. Without a result the usage is unknown."""
     for folder in sorted(reports(app).glob("issue-*/**/attempt-*/review-*/*")):
         review, _, stamp = folder.parent.name.rpartition("-")
         place = folder.relative_to(reports(app)).parts
@@ -230,13 +230,13 @@ def _reviewing(app: App) -> Iterator[Spending]:
 
 
 def _took(folder: Path) -> dict[Unit, int | None]:
-    """What the agent took whose transcript is there."""
+    """What the agent with this transcript used."""
     result = result_in(folder)
     return taken(Took(usage_in(result)), result.get("seconds"))
 
 
 def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:
-    """How the agent ended and what it took, as `meta.agent` has them; only what is known."""
+    """How the agent ended and what it used, in the form of `meta.agent`; only what is known."""
     usage = result.get("usage")
     found = {"ended": result.get("ended"), **(usage if isinstance(usage, dict) else {})}
     return {key: value for key, value in found.items() if value is not None}

@@ -1,6 +1,6 @@
 """The loop entity and its log: start, spend, halt, resume, extend, skip, cancel, complete (protocol, Loop Mode).
 
-Loop events win over the entity file; the entity is rewritten from them, `budget_used` excepted (R17).
+Loop events win over the entity file, which is rewritten from them, except for `budget_used` (R17).
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ NOTHING_LEFT: Final = "every task in scope was skipped"
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop as its events say it is."""
+    """A loop, as its events describe it."""
 
     entity: LoopEntity
     sequence: int
     cancelled: frozenset[str] = frozenset()
     extensions: tuple[Extension, ...] = ()
-    """What was allowed beyond the budgets of the agents."""
+    """What agents were allowed to spend beyond their budgets."""
     damage: LogDamaged | None = None
-    """Why its log cannot be trusted: nothing is appended to it, and no other loop takes its place."""
+    """Why its log cannot be trusted: nothing is appended to it, and no other loop replaces it."""
 
     @property
     def id(self) -> str:
@@ -57,22 +57,22 @@ class Loop:
 
     @property
     def is_open(self) -> bool:
-        """Whether it may still go on."""
+        """Whether it has not ended."""
         return self.entity.status in OPEN
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The frozen set minus what was cancelled (R17)."""
+        """The frozen set minus the tasks that were cancelled (R17)."""
         return tuple(key for key in self.entity.task_keys if key not in self.cancelled)
 
     @property
     def budget_left(self) -> int:
-        """Transitions that may still be taken."""
+        """The number of transitions left."""
         return self.entity.budget_max_transitions - self.entity.budget_used
 
 
 def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
-    """Record a new loop; the event first, then the entity file. Raises LogDamaged beside one that cannot be trusted."""
+    """Record a new loop: first the event, then the entity file. Raises LogDamaged if an open loop cannot be trusted."""
     require_trusted(app)
     event = LoopStarted(
         loop_id=entity.loop_id,
@@ -89,15 +89,15 @@ def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
 
 
 def derive_loop_id(app: App, name: str) -> str:
-    """The id that a loop for the approval *name* has if it starts in this minute: its six digits are derived (R8).
+    """The id of a loop for the approval *name* that starts in this minute; its six digits are derived (R8).
 
-    They are others once any loop has started here: the same may be approved twice in one minute.
+    They change once any loop has started here, because the same may be approved twice in one minute.
     """
     return new_loop_id(app.clock.now(), canonical_digest([app.repository.id, name, len(app.loops.ids())])[:6])
 
 
 def require_trusted(app: App) -> None:
-    """Raise LogDamaged where an open loop, or one of which nothing is known, cannot be trusted."""
+    """Raise LogDamaged if an open loop, or one of unknown state, cannot be trusted."""
     for loop_id in app.loops.ids():
         found = read_loop(app, loop_id)
         if found.damage and found.is_open:
@@ -105,7 +105,7 @@ def require_trusted(app: App) -> None:
 
 
 def read_loop(app: App, loop_id: str) -> Loop:
-    """The loop as its events say; its file only where the first of them is gone. Raises NotEligible without either."""
+    """The loop, by its events; by its file only if the first is gone. Raises NotEligible if there is neither."""
     stream, entity = app.loops.read(loop_id), _entity(app, loop_id)
     begin = next(((r.event, r.told) for r in stream.records if isinstance(r.event, LoopStarted)), None)
     if entity is None and begin:
@@ -122,7 +122,7 @@ def read_loop(app: App, loop_id: str) -> Loop:
 
 
 def remake_entity(app: App, loop_id: str) -> bool:
-    """Write the loop's file anew from its events if it is lost, damaged, or says something else (R17)."""
+    """Rewrite the loop's file from its events if it is lost, damaged or different (R17); returns whether it did."""
     try:
         loop, known = read_loop(app, loop_id), _entity(app, loop_id)
     except (NotEligible, LogDamaged):
@@ -134,7 +134,7 @@ def remake_entity(app: App, loop_id: str) -> bool:
 
 
 def _entity(app: App, loop_id: str) -> LoopEntity | None:
-    """The loop's file; None if it is not there, or damaged: it repeats what the events say."""
+    """The loop's file; None if it is missing or damaged, since it only repeats what the events say."""
     try:
         return app.loops.read_entity(loop_id)
     except LogDamaged:
@@ -154,7 +154,7 @@ def _damage(loop_id: str, stream: EventStream[LoopEvent]) -> LogDamaged:
 
 
 def read_loops(app: App) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
-    """All loops that can be read, oldest first, and what is wrong with the files of any."""
+    """All loops that can be read, oldest first, and the problems with any loop's files."""
     loops: list[Loop] = []
     problems: list[str] = []
     for loop_id in app.loops.ids():
@@ -164,7 +164,7 @@ def read_loops(app: App) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
             app.loops.read_entity(loop_id)
         except (NotEligible, LogDamaged) as error:
             problems.append(in_words(error))
-    loops.sort(key=lambda loop: loop.entity.created_at)  # an id has the minute alone
+    loops.sort(key=lambda loop: loop.entity.created_at)  # an id holds only the minute
     return tuple(loops), tuple(problems)
 
 
@@ -179,35 +179,35 @@ def still_open(loops: Iterable[Loop]) -> tuple[Loop, ...]:
 
 
 def may_ask(app: App) -> bool:
-    """Whether an issue or a loop may ask something now; where none does, no forge has to be asked for answers."""
+    """Whether an issue or a loop may have an open question; if not, the forge need not be asked for answers."""
     world = read_world(app)
     asked = any(world.halt_of(state) for state in world.states.values())
     return asked or any(loop.entity.status == "halted" for loop in read_loops(app)[0])
 
 
 def loop_of(loops: Sequence[Loop], task_key: str) -> str | None:
-    """The newest of these open loops that has this task in scope."""
+    """The id of the newest of these open loops that has this task in scope."""
     return next((loop.id for loop in reversed(loops) if task_key in loop.keys), None)
 
 
 def newest_over_each(loops: Sequence[Loop]) -> dict[str, Loop]:
-    """The newest of *loops* (all, oldest first) over each task."""
+    """The newest loop over each task; *loops* are all, oldest first."""
     return {key: loop for loop in loops for key in loop.entity.task_keys}
 
 
 def left_out(loop: Loop, world: World) -> frozenset[str]:
-    """Tasks that *loop* skipped (R17); not one that was accepted all the same: evidence counts."""
+    """Tasks that *loop* skipped (R17), except those that were accepted all the same: evidence counts."""
     return frozenset(key for key in loop.cancelled if not world.is_proven(key))
 
 
 def skipped(loops: Sequence[Loop], world: World) -> frozenset[str]:
-    """Tasks that the newest of *loops* (all, oldest first) over each of them leaves out."""
+    """Tasks that the newest loop over them leaves out; *loops* are all, oldest first."""
     over_each = newest_over_each(loops)
     return frozenset(key for loop in loops for key in left_out(loop, world) if over_each[key] is loop)
 
 
 def spend(app: App, loop_id: str, task_key: str, skill: str) -> None:
-    """Count one transition, durably, before it is taken (R12)."""
+    """Count one transition durably before it is taken (R12)."""
 
     def counted(entity: LoopEntity) -> LoopEntity:
         taken = Transition(iso=app.stamp(), task_key=task_key, skill=skill, outcome="started")
@@ -218,7 +218,7 @@ def spend(app: App, loop_id: str, task_key: str, skill: str) -> None:
 
 
 def settle(app: App, loop_id: str, outcome: str) -> None:
-    """Write the outcome of the last transition into the entity's log."""
+    """Write the outcome of the last transition into the entity's list."""
 
     def settled(entity: LoopEntity) -> LoopEntity:
         if not entity.transitions:
@@ -230,9 +230,9 @@ def settle(app: App, loop_id: str, outcome: str) -> None:
 
 
 def halt(app: App, loop_id: str, reason: Halt) -> Loop:
-    """Record that the loop stopped for a person; nothing if it has halted already. One without tasks is cancelled."""
+    """Record that the loop halted, unless it has halted already. One without tasks is cancelled instead."""
     loop = read_loop(app, loop_id)
-    if not loop.keys and loop.is_open:  # a skip was cut short behind its last task
+    if not loop.keys and loop.is_open:  # a skip was cut short after its last task
         return cancel(app, loop_id, app.origin.actor, reason=NOTHING_LEFT)
     if loop.entity.status != "running":
         return loop
@@ -244,7 +244,7 @@ def halt(app: App, loop_id: str, reason: Halt) -> Loop:
 
 
 def resume(app: App, loop_id: str, by: str = "", note: str = "") -> Loop:
-    """Record that the loop goes on, and who said so; nothing if it is running. Raises NotEligible if it has ended."""
+    """Record that the loop resumes and who decided it, unless it is running. Raises NotEligible if it has ended."""
     loop = read_loop(app, loop_id)
     entity = loop.entity
     if entity.status == "running":
@@ -256,9 +256,9 @@ def resume(app: App, loop_id: str, by: str = "", note: str = "") -> Loop:
 
 
 def complete(app: App, loop_id: str) -> Loop:
-    """Record that everything in scope is done but what was skipped; NotEligible for a loop that was cancelled.
+    """Record that everything in scope is done, except what was skipped. Raises NotEligible for a cancelled loop.
 
-    One that stands halted goes on first: what it halted at was answered or skipped in the meantime.
+    A halted loop resumes first: the task at which it halted has been answered or skipped in the meantime.
     """
     loop = read_loop(app, loop_id)
     if loop.entity.status == "completed":
@@ -270,7 +270,7 @@ def complete(app: App, loop_id: str) -> Loop:
 
 
 def extend(app: App, loop_id: str, extra: int, by: str, note: str = "", budget: Extension | None = None) -> Loop:
-    """Allow *extra* more transitions (added event, R13); with *budget*, what agents may spend beyond it (Budgets)."""
+    """Allow *extra* more transitions (added event, R13), and with *budget* more spending by agents (Budgets)."""
     loop = require_open(read_loop(app, loop_id))
     total = loop.entity.budget_max_transitions + extra
     event = LoopBudgetExtended(**_next(loop), extra_transitions=extra, budget_max_transitions=total, by=by)
@@ -278,11 +278,10 @@ def extend(app: App, loop_id: str, extra: int, by: str, note: str = "", budget: 
 
 
 def skip(app: App, loop_id: str, task_key: str, by: str, note: str = "") -> tuple[str, ...]:
-    """Cancel the task in this loop with all that depends on it; the keys that were cancelled, in order.
+    """Cancel the task in this loop with all that depends on it; returns the cancelled keys in order.
 
-    The task itself comes last: cut short, the question about it is still open, and the same answer ends the work.
-    The note is kept with it.
-    A loop that has nothing left then is cancelled.
+    The task itself comes last, with the note: if this is cut short, its question is still open, and the same answer
+    completes it. A loop with nothing left is cancelled. Raises NotEligible for a task that is done or not in scope.
     """
     loop = require_open(read_loop(app, loop_id))
     if task_key not in loop.keys:
@@ -300,9 +299,9 @@ def skip(app: App, loop_id: str, task_key: str, by: str, note: str = "") -> tupl
 
 
 def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
-    """What skipping *task_key* cancels: it, its dependents and composite ancestors (R17).
+    """What skipping *task_key* cancels: the task, its dependents and its composite ancestors (R17).
 
-    What is done stays, and so does what needs nothing but that.
+    Finished tasks stay, and so does what depends on nothing else.
     """
     graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes and not world.is_done(key))
     affected = graph.cascade(task_key) if task_key in graph.nodes else (task_key,)
@@ -317,21 +316,21 @@ def cancel(app: App, loop_id: str, by: str, *, reason: str = "", note: str = "")
 
 
 def require_open(loop: Loop) -> Loop:
-    """The loop itself; raises NotEligible if it has ended."""
+    """The loop itself. Raises NotEligible if it has ended."""
     if not loop.is_open:
         raise NotEligible(f"Loop {loop.id} is {loop.entity.status}", remedy="start a new one: `irontree task SPEC.md`")
     return loop
 
 
 def _change(app: App, loop_id: str, change: Callable[[LoopEntity], LoopEntity]) -> LoopEntity:
-    """Change the entity file; one that a crash kept from being written is made from the events first."""
+    """Change the entity file; if a crash kept it from being written, it is first made from the events."""
     if _entity(app, loop_id) is None:
         app.loops.write_entity(read_loop(app, loop_id).entity)
     return app.loops.change_entity(loop_id, change)
 
 
 def _said(by: str, note: str) -> dict[str, Any]:
-    """Who decided, and what they said with it, as far as there is either (protocol, Meta)."""
+    """Who decided and their note, as far as they are given (protocol, Meta)."""
     return {key: words.strip() for key, words in (("by", by), ("note", note)) if words.strip()}
 
 
@@ -353,7 +352,7 @@ _STATUS_KEYS = ("status", "halt_reason", "halt_at_task_key", "halt_at_iso", "bud
 
 
 def _fold(loop: Loop, event: LoopEvent, told: Meta) -> Loop:
-    """The loop after one more of its events."""
+    """The loop after one more event."""
     cancelled = loop.cancelled
     if isinstance(event, LoopCancelled) and event.cancellation_scope == "task" and event.task_key:
         cancelled |= {event.task_key}
