@@ -1,1 +1,1 @@
-"""Views for users, made from the log at any time and never read back."""
+"""Views for users, rendered from the log at any time and never read back."""

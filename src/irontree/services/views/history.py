@@ -1,4 +1,4 @@
-"""What happened to an issue or a loop, and why attempts failed: look-ups in records, events in plain words, links."""
+"""What happened to an issue or a loop, and why attempts failed: records, events as text, links."""
 
 from __future__ import annotations
 
@@ -21,54 +21,54 @@ from irontree.ports import LineCount, Links, Stream
 from irontree.services.loops.loop import read_loops
 from irontree.services.record import read_world
 
-# --- Look-ups in one issue's records
+# --- Records of one issue
 
 
 def last_of(stream: Stream, *events: str) -> Record[IssueEvent] | None:
-    """The newest record of one of these events; None if there is none."""
+    """The newest record of any of these events; None if there is none."""
     return next((record for record in reversed(stream.records) if record.event.event in events), None)
 
 
 def time_of(record: Record[IssueEvent] | None) -> str:
-    """When it was recorded, as the log says; empty if it does not."""
+    """When it was recorded, according to the log; empty if that is not there."""
     return record.told.time if record else ""
 
 
 def request_url_of(stream: Stream) -> str:
-    """Where the request is whose merge would accept the work; empty if the newest event proposes none."""
+    """The address of the pull request whose merge would accept the work; empty if the newest event proposes none."""
     return stream.records[-1].told.request_url if stream.records else ""
 
 
 def document_of(event: IssueEvent) -> str | None:
-    """The document in which this event says that notes were left; None for any other."""
+    """The document in which this event says that notes were left; None if it names none."""
     return event.promoted_doc if isinstance(event, Reported) else None
 
 
 def newest_document(stream: Stream) -> str | None:
-    """Where the notes of the newest verification that passed are, if it left any."""
+    """The document with the notes of the newest passed verification; None if it left none."""
     passed = last_of(stream, "verify_passed")
     return document_of(passed.event) if passed else None
 
 
 def failed_check(app: App, event: IssueEvent) -> CheckResult | None:
-    """The check that failed in the verification that this event is about, as far as that can be read."""
+    """The check that failed in this event's verification; None if there is none or its results cannot be read."""
     report = results_at(app, event.issue_number, getattr(event, "verify_anchor_sha", None))
     return report.failed if report else None
 
 
 def results_at(app: App, issue_number: int, anchor: str | None) -> CheckReport | None:
-    """What the checks said at that commit, as far as it can be read: texts do without, `audit` names the file."""
+    """The check results at that commit; None if they cannot be read, which `audit` reports."""
     try:
         return app.results.load(issue_number, anchor) if anchor else None
     except LogDamaged:
         return None
 
 
-# --- Events in plain words, one line each, for people who watch
+# --- Events as text, one line each
 
 
 def say_issue_event(record: Record[IssueEvent]) -> str:
-    """What happened to the issue, with what matters of its particulars."""
+    """What happened to the issue, with the important details."""
     event, told = record.event, record.told
     words = _ISSUE_WORDS.get(event.event, event.event.replace("_", " "))
     if event.event == "verify_failed_retryable" and told.note:
@@ -99,7 +99,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
 
 
 def say_loop_event(record: Record[LoopEvent]) -> str:
-    """What happened to the loop, with the note of whoever decided it."""
+    """What happened to the loop, with the note of the user who decided it."""
     told = record.told
     words = _loop_words(record.event, told)
     return f"{words} ({told.by}: “{told.note}”)" if told.note else words
@@ -124,7 +124,7 @@ def _loop_words(event: LoopEvent, told: Meta) -> str:
 
 
 def say_goal(skipped: Iterable[str]) -> str:
-    """What is done in a loop that reached its goal, whose tasks *skipped* were left out."""
+    """The goal that a loop reached, without the tasks in *skipped*."""
     left_out = ", ".join(sorted(skipped))
     return "everything in scope is done" + (f" but what was skipped: {left_out}" if left_out else "")
 
@@ -164,11 +164,11 @@ def _short(code_ref: str | None) -> str:
     return code_ref[:7] if code_ref and code_ref != "not_applicable" else "(no change)"
 
 
-# --- Addresses of an issue and of what belongs to it, for people
+# --- Addresses of an issue and of what belongs to it
 
 
 def links_for(app: App) -> Links:
-    """The links of this repository; none without a forge that can be had: what is shown does without."""
+    """The links of this repository; none if no forge can be reached, since texts do without them."""
     try:
         return app.forge().links
     except IrontreeError:
@@ -176,7 +176,7 @@ def links_for(app: App) -> Links:
 
 
 def page_of_issue(app: App, number: int) -> str | None:
-    """The page of the issue on the forge."""
+    """The issue's page on the forge."""
     return links_for(app).issue(number)
 
 
@@ -184,9 +184,9 @@ def page_of_issue(app: App, number: int) -> str | None:
 
 
 class FeedEntry(NamedTuple):
-    """One event of the *stream* `issue.12` or `loop.ID`; *payload* holds its keys, `said` (in words) and `time`.
+    """One event of the *stream* `issue.12` or `loop.ID`; *payload* holds its keys, `said` (as text) and `time`.
 
-    *place* tells the streams apart that an issue had one after the other: each begins at sequence 1 (R7).
+    *place* distinguishes the successive streams of one issue, each of which begins at sequence 1 (R7).
     """
 
     event: str
@@ -197,7 +197,7 @@ class FeedEntry(NamedTuple):
 
 
 def event_feed(app: App, after: Mapping[str, int]) -> Iterator[FeedEntry]:
-    """All events behind the sequences that *after* names by place, the oldest first in each."""
+    """All events after the sequences that *after* gives by place, oldest first within each place."""
     for number, replay in sorted(read_world(app).replays.items()):
         if replay.state is None:
             continue
@@ -224,7 +224,7 @@ def _behind(sequence: int, stream: str, place: str, records: Iterable[Record[Any
 
 
 def step_command(step: Step, number: int) -> str:
-    """The stepwise verb that takes this step."""
+    """The stepwise command that takes this step."""
     match step:
         case Recover() | Run():
             return f"irontree run issue-{number}"
@@ -238,11 +238,11 @@ def step_command(step: Step, number: int) -> str:
             assert_never(step)
 
 
-# --- Why something failed, as briefs, prompts and forms show it
+# --- Why something failed, for briefs, prompts and forms
 
 
 class FailureView(NamedTuple):
-    """Why an attempt or a publication failed; `output` is truncated already (50 + marker + 20 lines)."""
+    """Why an attempt or a publication failed; `output` is already truncated (50 lines, a marker, 20 lines)."""
 
     failed_check: str
     anchor: str | None
@@ -252,20 +252,20 @@ class FailureView(NamedTuple):
     captured_at: str
     output: str
     note: str = ""
-    """What the person wrote who sent the work back (R14)."""
+    """The note of the user who sent the work back (R14)."""
     said: str = ""
-    """The last words of an agent that says itself that it did not do it."""
+    """The last message of an agent that itself says it did not do the work."""
 
 
 _NOT_PUBLISHED: Final = {
     "verify_publication_failed": "publication",
     "checkup_accept_publication_failed": "checkup accept publication",
 }
-"""Events after which only publication is left, and what the brief calls what failed."""
+"""Events after which only publication is left, with the brief's name for what failed."""
 
 
 def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None:
-    """The failure whose context the next attempt gets: check output, git's refusal, or a person's note."""
+    """The failure that the next attempt is given as context: check output, git's refusal, or a user's note."""
     record = next((r for r in stream.records if r.event.sequence == state.failure_sequence), None)
     if record is None:
         return None
@@ -286,28 +286,28 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
 
 
 def _note_since(stream: Stream, sequence: int) -> str:
-    """What the person wrote who last let the work go on behind the event with that *sequence*."""
+    """The note of the user who last let the work continue after the event with that *sequence*."""
     later = (record for record in reversed(stream.records) if record.event.sequence > sequence)
     cleared = next((record for record in later if record.event.event == "checkup_unblocked"), None)
     return cleared.told.note if cleared else ""
 
 
 def claims_failure(completed: Record[IssueEvent]) -> bool:
-    """Whether the agent of a completed attempt says itself that it did not do what was asked."""
+    """Whether the agent of a completed attempt itself says that it did not do what was asked."""
     return completed.told.agent.success is False
 
 
 def _said_by_who_gave_up(stream: Stream, before: int) -> str:
-    """The last words of the agent whose attempt the event with the sequence *before* is about."""
+    """The last message of the agent in the attempt before the event with the sequence *before*, if it gave up."""
     earlier = (record for record in reversed(stream.records) if record.event.sequence < before)
     completed = next((record for record in earlier if record.event.event == "run_completed"), None)
     return completed.told.summary if completed and claims_failure(completed) else ""
 
 
 def publication_failure_of(stream: Stream) -> FailureView | None:
-    """Why the newest verification or acceptance could not be published; None if it is not that which is left to do.
+    """Why the newest verification or acceptance could not be published; None if publication is not what is left.
 
-    The next attempt is never told: its code is fine (contract, outcome E).
+    The next attempt is not given this: its code is fine (contract, outcome E).
     """
     record = stream.records[-1] if stream.records else None
     if record is None or record.event.event not in _NOT_PUBLISHED:
@@ -336,7 +336,7 @@ def _what_failed(record: Record[IssueEvent], check: str) -> str:
 
 
 class DeniedView(NamedTuple):
-    """What an agent was denied, in words, and the entries of `agent.permissions` that would allow it."""
+    """What an agent was denied, as text, and the entries of `agent.permissions` that would allow it."""
 
     words: tuple[str, ...]
     rules: tuple[str, ...]
@@ -349,17 +349,17 @@ def denied_of(stream: Stream) -> DeniedView | None:
 
 
 def rules_for_denied(stream: Stream) -> tuple[PermissionRule, ...]:
-    """The rules that would have allowed it, and nothing else."""
+    """The rules that would have allowed it, and no others."""
     return tuple(dict.fromkeys(rule for words in _denied_words(stream) if (rule := missing_rule(words))))
 
 
 def rules_in_words(rules: Sequence[PermissionRule]) -> tuple[str, ...]:
-    """Each rule in short: the kind of tool, and what it is about."""
+    """Each rule in short: the kind of tool and what it matches."""
     return tuple(f"{rule.tool} {rule.match}" for rule in rules)
 
 
 def denied_lines(stream: Stream) -> tuple[str, ...]:
-    """What was denied, a line for each."""
+    """What was denied, one line each."""
     return tuple(f"the agent asked for permission and was denied: {words}" for words in _denied_words(stream))
 
 
@@ -375,7 +375,7 @@ FILES_SHOWN: Final = 10
 
 
 class AttemptView(NamedTuple):
-    """One of several attempts that failed in the same way. `changed` is against what it began with, a file each."""
+    """One of several attempts that failed in the same way. `changed` lists the files changed since it began."""
 
     number: int
     commit: str
@@ -386,7 +386,7 @@ class AttemptView(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """A failed verification, and the commits that its attempt began with and left; None where it changed nothing."""
+    """A failed verification, and the commits before and after its attempt; None after one that changed nothing."""
 
     failed: Record[IssueEvent]
     began_with: str | None
@@ -395,7 +395,7 @@ class _Attempt(NamedTuple):
 
 
 def repeated_failures(app: App, stream: Stream, state: TaskState) -> tuple[AttemptView, ...]:
-    """The last attempts, oldest first, if at least two in a row failed in the same way."""
+    """The last attempts, oldest first, if at least two in a row failed in the same way; else empty."""
     if not state.fails_alike:
         return ()
     return tuple(_view(app, attempt) for attempt in _attempts(stream)[-state.same_failures :])
@@ -408,7 +408,7 @@ def _attempts(stream: Stream) -> list[_Attempt]:
     for record in stream.records:
         match record.event.event:
             case "run_started":
-                # A later attempt begins with the commit of the one before, if it stands on the same base (R5).
+                # An attempt on the same base as the one before starts from that one's commit (R5).
                 told_base = record.told.base_sha or None
                 same, base = told_base == base, told_base
                 began_with = left if same and left else base
@@ -452,9 +452,9 @@ def _words(count: LineCount) -> str:
     return count.path if count.added is None else f"{count.path} +{count.added} -{count.removed}"
 
 
-# --- Addresses of Prefect's pages; imports nothing of Prefect
+# --- Addresses of Prefect's pages, without importing Prefect
 
 
 def page_of_run(ui: str | None, run: object) -> str:
-    """The page of the flow run with that id, in the version of the UI that has the Resume button in sight."""
+    """The page of the flow run with that id, in the version of the UI that shows the Resume button."""
     return f"{ui}/runs/flow-run/{run}"

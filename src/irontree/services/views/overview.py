@@ -1,4 +1,4 @@
-"""An overview of a repository: issues, loops, open questions. Reads only; takes no lock (R3)."""
+"""An overview of a repository: issues, loops, open questions. Only reads; takes no lock (R3)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ WAITS: Final = "waits for others"
 
 
 class IssueRow(NamedTuple):
-    """One issue in a listing. `attempts` is `a / total`; `waits_for` are task keys; `asks` the open halt reason.
+    """One issue in a listing. `attempts` is `a / total`; `waits_for` are task keys; `asks` is the open halt reason.
 
-    `undelivered` is tried again, `warnings` are of what is not.
+    Effects in `undelivered` are retried; `warnings` are about those that are not.
     """
 
     number: int
@@ -54,11 +54,11 @@ class LoopRow(NamedTuple):
     budget_used: int
     budget: int
     skipped: int = 0
-    """How many of its tasks were left out: they are not among `total`."""
+    """How many of its tasks were skipped; they do not count in `total`."""
 
 
 class Overview(NamedTuple):
-    """A repository at a glance; who lives now holds the driver lock (`busy`), a lease, or serves the flows."""
+    """A repository at a glance. A process that holds the driver lock (`busy`) or a lease, or serves flows, is alive."""
 
     issues: tuple[IssueRow, ...]
     loops: tuple[LoopRow, ...]
@@ -70,15 +70,15 @@ class Overview(NamedTuple):
 
 
 def overview(app: App) -> Overview:
-    """Everything at a glance, in tree order."""
+    """The overview of the repository, in tree order."""
     loops, damaged = read_loops(app)
     return overview_of(app, read_world(app), loops, damaged)
 
 
 def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence[str]) -> Overview:
-    """The same, of what was read already."""
+    """The same, from what was already read."""
     driver = app.driver.holder()
-    cut_off = () if driver else half_published(world)  # a driver is publishing, or will go on with it
+    cut_off = () if driver else half_published(world)  # a driver is publishing, or will continue that
     return Overview(
         issues=tuple(_row(app, world, state) for state in tree_order(world)),
         loops=tuple(_loop_row(loop, world) for loop in loops),
@@ -96,9 +96,9 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
 
 
 def half_published(world: World) -> Iterator[tuple[str, str, str]]:
-    """Of every approval that was cut off: its plan's file, how far it is published, and what goes on (R6).
+    """For each approval that was cut off: its plan's file, how far it is published, and the command to continue (R6).
 
-    Nothing where the log or a plan cannot be read: a task may only seem to have no issue.
+    Nothing if the log or a plan cannot be read: a task might only seem to have no issue.
     """
     tasks: dict[str, list[str]] = {}
     for key, plan in world.plans.items():
@@ -123,7 +123,7 @@ def _named(holder: Holder | None) -> str | None:
 
 
 def state_words(row: IssueRow, *, skipped: bool = False) -> str:
-    """The phase, and what a task that is ready has to wait for; nothing of one that its loop *skipped* waits."""
+    """The phase, or that a ready task waits for others; a task that its loop *skipped* does not wait."""
     if skipped:
         return SKIPPED
     if row.phase == Phase.READY and row.waits_for and not row.attempts:
@@ -132,7 +132,7 @@ def state_words(row: IssueRow, *, skipped: bool = False) -> str:
 
 
 def phase_words(world: World, state: TaskState) -> str:
-    """The same as `state_words`, without a row of a listing."""
+    """The same as `state_words`, from the state of the task."""
     waits = state.phase is Phase.READY and not state.runs_started and waits_for(world, state.task_key)
     return WAITS if waits else state.phase
 
@@ -153,19 +153,19 @@ def tree_order(world: World) -> tuple[TaskState, ...]:
 
 
 def title_of(world: World, task_key: str) -> str:
-    """The approved title; the key itself where no plan lists it."""
+    """The approved title; the key if no plan lists it."""
     node = world.nodes.get(task_key)
     return node.title if node else task_key
 
 
 def named(world: World, task_key: str) -> str:
-    """`#3 Split an expense`; the title alone where there is no issue yet."""
+    """`#3 Split an expense`; the title alone if there is no issue yet."""
     state, title = world.states.get(task_key), title_of(world, task_key)
     return f"#{state.issue_number} {title}" if state else title
 
 
 def waits_for(world: World, task_key: str) -> tuple[str, ...]:
-    """Keys that must be done first: dependencies of a task, children of a container."""
+    """Keys of tasks that must be done first: a task's dependencies, a container's children."""
     node = world.nodes.get(task_key)
     if node is None:
         return ()

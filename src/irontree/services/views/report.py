@@ -42,46 +42,46 @@ _CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.
 
 
 def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
-    """What the task's commit changed; nothing where there is none."""
+    """The files that the task's commit changed; empty if there is no commit."""
     if not (state.has_code and state.base_sha and state.commit):
         return ()
     return app.repository.changed_files(state.base_sha, state.commit)
 
 
 def newest_results(app: App, state: TaskState) -> CheckReport | None:
-    """What the checks said at the newest commit, or about what was completed; of an older commit it says nothing."""
+    """The check results at the newest commit, or of what was completed; None if they are of an older commit."""
     about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
     return results_at(app, state.issue_number, state.anchor) if about_it else None
 
 
 def criteria_of(app: App, state: TaskState, plan: Plan, node: PlanNode) -> tuple[Coverage, ...]:
-    """What covers each criterion by now, the evidence included that reviewers cited at the newest commit (R18)."""
+    """What covers each criterion now, including evidence that reviewers cited at the newest commit (R18)."""
     report = newest_results(app, state)
     return coverage(node, plan.policy, report.cited if report else NOTHING_CITED)
 
 
 def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
-    """Say so when the task changed files that define its own checks (R18)."""
+    """A warning if the task changed files that define its own checks (R18)."""
     changed = [path for path in changed_files(app, state) if PurePosixPath(path).name.lower() in _CHECK_FILES]
     return (f"this task changed files that define its own checks: {', '.join(changed)}",) if changed else ()
 
 
 def warnings_of(app: App, stream: Stream) -> tuple[str, ...]:
-    """What did not go as it should when the work was verified or accepted last, and what was to be said once."""
+    """The warnings of the last verification or acceptance, and those that are reported only once."""
     verified = last_of(stream, *_OUTCOME, "checkup_accept_recorded")
     said = verified.told.warnings if verified else ()
     return (*said, *app.deliveries.load(stream.records[-1].event.issue_number).warnings)
 
 
 def report_path(app: App, report: CheckReport, to_judge: tuple[str, ...], note: str) -> str | None:
-    """Where the report of this verification is, as its event names it; None where there is nothing to report."""
+    """The path of this verification's report for its event; None if there is nothing to report."""
     if not is_substantive(checks=len(report.results), to_judge=to_judge, note=note):
         return None
     return app.projections.path("report", report.issue_number)
 
 
 def reported(stream: Stream, state: TaskState) -> Record[IssueEvent] | None:
-    """The newest verification, if it left a report (none for outcomes B and E) and no other attempt has begun since."""
+    """The newest verification, if it left a report (not outcomes B and E) and no other attempt has begun since."""
     record = last_of(stream, *_OUTCOME)
     if record is None or not isinstance(record.event, Reported) or record.event.sequence < state.run_sequence:
         return None
@@ -89,9 +89,9 @@ def reported(stream: Stream, state: TaskState) -> Record[IssueEvent] | None:
 
 
 def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None:
-    """Render the report of the newest verification from log and stored results; again with what is known by now.
+    """Render the report of the newest verification from log and stored results, with what is known by now.
 
-    Once another attempt has begun, what is there stays.
+    Once another attempt has begun, the existing report stays.
     """
     stream = app.log.read(state.issue_number)
     record = reported(stream, state)
@@ -122,7 +122,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
 
 
 def claimed(completed: Record[IssueEvent] | None) -> str:
-    """What the agent said of its attempt, in one line: a claim."""
+    """What the agent said about its attempt, in one line: a claim."""
     told = completed.told if completed else Meta()
     ok = {True: "done", False: "not done", None: ""}[told.agent.success]
     kind = told.agent.claims if ok else ""
@@ -130,7 +130,7 @@ def claimed(completed: Record[IssueEvent] | None) -> str:
 
 
 def observed(completed: Record[IssueEvent] | None, files: tuple[str, ...], report: CheckReport) -> str:
-    """What was seen of the same attempt: its end, what changed, and what the checks say."""
+    """What was observed of the same attempt: how it ended, what changed, and what the checks say."""
     agent = completed.told.agent if completed else AgentMeta()
     code = f" with code {agent.exit_code}" if agent.exit_code else ""
     end = f"{agent.ended or 'cut off, its commit was found'}{code}"
@@ -141,7 +141,7 @@ def observed(completed: Record[IssueEvent] | None, files: tuple[str, ...], repor
 
 
 def _spent(agent: AgentMeta) -> tuple[str, ...]:
-    """Tokens and money, as far as the agent says what it took."""
+    """Tokens and money, as far as the agent reports them."""
     given = {"input": agent.input_tokens, "output": agent.output_tokens}
     tokens = " and ".join(f"{number} {which}" for which, number in given.items() if number is not None)
     cost = f"{agent.cost_usd} USD" if agent.cost_usd is not None else ""
@@ -149,20 +149,20 @@ def _spent(agent: AgentMeta) -> tuple[str, ...]:
 
 
 def _said(record: Record[IssueEvent]) -> tuple[str, ...]:
-    """Why automation could not decide, or why a person sent the work back."""
+    """Why automation could not decide, or why a user sent the work back."""
     told = record.told
     return (*told.reasons, *((f"sent back by {told.by or 'a person'}: {told.note}",) if told.note else ()))
 
 
 def _repeated(state: TaskState) -> tuple[str, ...]:
-    """That the last attempts came to the same: another one like them would too."""
+    """A finding if the last attempts failed in the same way: another one like them would too."""
     if not state.fails_alike:
         return ()
     return (f"the last {state.same_failures} attempts failed in the same way",)
 
 
 def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:
-    """In words, and what a person decided since."""
+    """The outcome for display, including a later acceptance."""
     accepted = last_of(stream, "checkup_accept_recorded")
     if accepted and accepted.event.sequence > record.event.sequence:
         return f"accepted by {accepted.told.by or 'a person'}"
@@ -173,12 +173,12 @@ def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:
 
 
 _Part = dict[str, object] | None
-"""A part of the brief, by the names of its template; None as long as there is nothing to show."""
+"""A part of the brief, by the names in its template; None while there is nothing to show."""
 _EVIDENCE = ("verify_passed", "checkup_accept_recorded", "checkup_aggregate_recorded")
 
 
 def write_projections(app: App, world: World, state: TaskState) -> None:
-    """Make anew what people read of this issue under `.mino/`: the report first, then the brief that names it."""
+    """Render this issue's files for users under `.mino/` again: the report first, then the brief that names it."""
     plan = world.plans.get(state.task_key)
     if plan is not None:
         write_report(app, state, plan, world.nodes[state.task_key])
@@ -193,7 +193,7 @@ def write_brief(app: App, world: World, state: TaskState) -> None:
 
 
 def brief_text(app: App, world: World, state: TaskState, plan: Plan) -> str:
-    """The brief, as Markdown; what has not happened yet is None or empty there, and shown as a placeholder."""
+    """The brief, as Markdown; what has not happened yet is None or empty, and appears as a placeholder."""
     node, stream = world.nodes[state.task_key], app.log.read(state.issue_number)
     rule = world.halt_of(state)
     return app.renderer.render(
@@ -232,14 +232,14 @@ def _locator(world: World, task_key: str | None) -> str | None:
 
 
 def _manual_close(app: App, world: World, state: TaskState, stream: Stream) -> str | None:
-    """The close instruction, unless a reply has told it (contract, Close On Done)."""
+    """The instruction to close the issue, unless a reply has given it (contract, Close On Done)."""
     done = last_of(stream, "checkup_done")
     if done and getattr(done.event, "reply_posted", None):
         return None
     try:
         if not state.done or closing_policy(app, world.nodes.get(state.task_key)) == "auto":
             return None
-    except ConfigRefused:  # it is being edited; the next brief says it
+    except ConfigRefused:  # it is being edited; the next brief has the instruction
         return None
     return f"close issue #{state.issue_number} once you have looked at it"
 
@@ -254,7 +254,7 @@ def _acceptance(stream: Stream, state: TaskState) -> _Part:
 
 
 def _external(app: App, stream: Stream, state: TaskState) -> _Part:
-    """What was done outside and stops the work; else what was changed there and is not put right yet."""
+    """The change on the forge that stops the work, or else changes there that are not repaired yet."""
     found = BY_CHECK.get(state.blocking_check or "")
     if found and state.phase is Phase.BLOCKED:
         return {"event": found.name, "detected_at": time_of(stream.records[-1]), "action": found.remedy}
@@ -269,7 +269,7 @@ def _external(app: App, stream: Stream, state: TaskState) -> _Part:
 
 
 def _warnings(app: App, stream: Stream, state: TaskState, node: PlanNode) -> Iterator[str]:
-    """What is open about the issue, and what did not go as it should: the newest event's, and what is not delivered."""
+    """Open questions of the issue, problems of its newest verification, and effects that were not delivered."""
     yield from node.open_questions
     yield from (*warnings_of(app, stream), *app.deliveries.load(state.issue_number).failures)
     yield from check_defining(app, state)
@@ -292,13 +292,13 @@ def _execution(app: App, stream: Stream, state: TaskState, plan: Plan) -> _Part:
 
 
 def _agent_command(plan: Plan) -> tuple[str, ...]:
-    """What was run to change the code; what the agent ran is in its transcript."""
+    """The command that changed the code; what the agent itself ran is in its transcript."""
     agent = plan.policy.agent
     return (agent.line,) if agent.program else ()
 
 
 def _said_by_agent(completed: Record[IssueEvent]) -> str:
-    """Its last words: a claim, not a fact."""
+    """The agent's last message: a claim, not a fact."""
     summary = completed.told.summary
     return f"the agent says: {summary}" if summary else ""
 
