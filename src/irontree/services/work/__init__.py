@@ -1,1 +1,1 @@
-"""Preparing an attempt: the request to the agent, and whether the attempt may start."""
+"""Prepares an attempt: the request to the agent, and whether the attempt may start."""

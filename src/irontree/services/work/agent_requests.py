@@ -1,7 +1,7 @@
-"""What agents are asked: the prompt of an attempt, and questions about a commit that are answered in a file.
+"""Requests to agents about a commit, answered in a file.
 
-It works in a workspace where nothing else happens, so what it leaves there reaches no attempt and no check. The answer
-file is in that workspace too, because an agent may be kept from writing anywhere else.
+The agent works in a workspace of its own, so nothing that it leaves there reaches an attempt or a check. The answer
+file is in that workspace too, because an agent may be unable to write anywhere else.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AgentRequest:
-    """What is asked of which agent, at which commit; `limit` is the size of an answer in bytes."""
+    """What is asked of which agent, at which commit; `limit` is the maximum size of an answer in bytes."""
 
     name: str
     note: str
-    """What a person who watches is told."""
+    """The progress message for a watching user."""
     agent: AgentSpec
     workspace: WorkspacePolicy
     sha: str
     prompt: Callable[[Path, tuple[str, ...]], str]
-    """Is told where the answer goes, and what was wrong with the one before."""
+    """Makes the prompt from the path of the answer file and the problems of the previous answer."""
     answer_file: str
     variable: str
-    """Names the answer file in the agent's environment."""
+    """The environment variable that gives the agent the path of the answer file."""
     transcripts: Path
-    """A folder; each round has its own in it."""
+    """A folder with a subfolder for each round."""
     limit: int
     task_key: str = ""
     issue_number: int = 0
@@ -49,19 +49,19 @@ class AgentRequest:
 
 @dataclass(frozen=True, slots=True)
 class AgentAnswer:
-    """What came back: the file's content, or None and how the agent ended."""
+    """The content of the answer file, or None, and how the agent ended."""
 
     content: bytes | None
     result: AgentResult
 
     @property
     def stopped(self) -> AttemptOutcome | None:
-        """What kept the agent from answering at all; None if it could have."""
+        """What kept the agent from answering at all; None if nothing did."""
         return stopped_by(self._seen)
 
     @property
     def ended(self) -> str:
-        """How it ended, in words."""
+        """How the agent ended, as text."""
         return how_it_ended(self._seen)
 
     @property
@@ -72,9 +72,9 @@ class AgentAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
-    """What came of asking: what was read, or what kept the agent from answering, or what is wrong with its last answer.
+    """The answer as read, or what kept the agent from answering, or the problems of its last answer.
 
-    *seconds* and *usage* are those of all rounds, *last* is the last one's result.
+    *seconds* and *usage* cover all rounds; *last* is the result of the last one.
     """
 
     found: T | AttemptOutcome | InvalidAnswer
@@ -87,10 +87,10 @@ class Asked(Generic[T]):
 def ask_agent(
     app: App, request: AgentRequest, read: Callable[[AgentAnswer], T | InvalidAnswer], allow: Callable[[], Allowance]
 ) -> Asked[T]:
-    """Have the agent answer until the answer can be read: three times at most, told what was wrong with the last.
+    """Ask the agent until its answer can be read, at most three times, each time with the problems of the last answer.
 
-    *allow* says before each round what is left of the budgets, and what it raises ends the asking. Raises Cancelled
-    when asked to stop, EnvironmentRefused without a workspace.
+    *allow* returns before each round what the budgets leave; whatever it raises ends the asking. Raises Cancelled when
+    asked to stop, EnvironmentRefused without a workspace.
     """
     problems: tuple[str, ...] = ()
     seconds, usage, number = 0.0, Usage(0, 0, 0.0), 0
@@ -111,7 +111,7 @@ def _ask_once(
     workspace = app.repository.workspace("review", request.workspace)
     workspace.prepare(request.sha, cancel=app.cancel)
     path = workspace.path / request.answer_file
-    _remove(path)  # git may ignore it, and then that of an earlier request is still there
+    _remove(path)  # git may ignore it and keep that of an earlier request
     limited = request.agent.model_copy(update={"wall_seconds": allowance.seconds(request.agent.wall_seconds)})
     result = app.agent(limited).attempt(
         AgentTask(
@@ -133,7 +133,7 @@ def _ask_once(
 
 
 def _read(path: Path, limit: int) -> bytes | None:
-    """A plain file of at most *limit* bytes; None for a link, a pipe, or too much."""
+    """A regular file of at most *limit* bytes; None for a link, a pipe or a larger file."""
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > limit:
             return None

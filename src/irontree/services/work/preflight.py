@@ -34,14 +34,14 @@ from irontree.services.views.overview import waits_for
 
 
 def is_changed(app: App, node: PlanNode, state: TaskState) -> bool:
-    """Whether the task's own text is not what its stream was approved for (staleness is per node, R7)."""
+    """Whether the task's own text differs from what its stream was approved for (staleness is per node, R7)."""
     earlier = app.plans.load(state.approved_revision)
     known = next((known for known in earlier.nodes if known.task_key == node.task_key), node) if earlier else node
     return known.digest != node.digest
 
 
 def is_as_approved(app: App, world: World, state: TaskState) -> bool:
-    """Whether nothing differs any more; a forge that does not answer cannot say so."""
+    """Whether nothing differs from the approval any more; False if the forge cannot be read."""
     plan = world.plan(state)
     if plan.approval is None or is_changed(app, world.node(state), state):
         return False
@@ -52,9 +52,9 @@ def is_as_approved(app: App, world: World, state: TaskState) -> bool:
 
 
 def changed_since_approval(app: App, world: World, state: TaskState) -> str | None:
-    """What differs from the approved plan, in words; None if nothing does (R6, R7).
+    """What differs from the approved plan, as text; None if nothing does (R6, R7).
 
-    A document that is not there is no change, nor is an issue that cannot be read now.
+    A missing document is no change, nor is an issue that cannot be read now.
     """
     try:
         return _change(app, world, state)
@@ -77,8 +77,8 @@ def _change(app: App, world: World, state: TaskState) -> str | None:
 
 
 def _edited(app: App, plan: Plan, number: int, state: TaskState) -> str | None:
-    """Whether title or body of an adopted issue say something else now; one that is gone says nothing."""
-    if plan.spec_revision != state.approved_revision:  # adopting it anew was cut short, maybe before its approval
+    """The change if title or body of an adopted issue differ now; an issue that is gone has not changed."""
+    if plan.spec_revision != state.approved_revision:  # re-adopting it was cut short, perhaps before its approval
         return f"#{number} was taken in anew"
     issue = app.forge().read_issue(number)
     if issue is None or adopted_revision(issue.title, issue.body) == plan.spec_revision:
@@ -110,7 +110,7 @@ def _difference(plan: Plan, approved: PlanNode, now: Mapping[str, PlanNode]) -> 
 
 
 def diff_of(plan: Plan, source: str, policy: ExecutionPolicy) -> str:
-    """Text and settings of *plan* against *source* and *policy*, as one unified diff."""
+    """A unified diff of the text and settings of *plan* against *source* and *policy*."""
     texts = (
         (plan.spec_path, plan.source, source),
         (".mino/config.yml (what is approved of it)", _shown(plan.policy), _shown(policy)),
@@ -155,10 +155,10 @@ def require_sound(state: TaskState) -> None:
 
 
 def require_agent(spec: AgentSpec) -> None:
-    """Raise ConfigRefused where no agent can be started: no command, or a program that is not on PATH.
+    """Raise ConfigRefused if no agent can be started: there is no command, or its program is not on PATH.
 
-    One that is named with a folder may be relative to the workspace, and one in a container is in its image, so only
-    its first attempt can tell.
+    A program named with a folder may be relative to the workspace, and one in a container is in its image: only the
+    first attempt can tell.
     """
     if spec.program is None:
         raise ConfigRefused(
@@ -190,15 +190,15 @@ def require_runnable(world: World, state: TaskState) -> None:
 
 
 def blockers(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
-    """What the machine and the repository have against an attempt now; writes nothing."""
+    """What prevents an attempt now, on this machine or in the repository; writes nothing."""
     found = blockers_of(app, plan.policy, exempt=(plan.spec_path,))
     return found or _without_access(app, plan, state)
 
 
 def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
-    """The agent says itself that it has no access, and no attempt has to find that out. Asked last: it takes a second.
+    """The agent itself reports that it has no access to its service. Asked last, because this takes a second.
 
-    Not where a person has just said to go on: they may know better, and the attempt will tell.
+    Not asked after a user unblocked the issue: they may know better, and the attempt will tell.
     """
     if state.last_event == "checkup_unblocked":
         return ()
@@ -207,7 +207,7 @@ def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ..
 
 
 def blockers_of(app: App, policy: ExecutionPolicy, *, exempt: tuple[str, ...]) -> tuple[Blocker, ...]:
-    """What they have against work by these settings; *exempt* are documents that may be in no commit yet."""
+    """What prevents work with these settings; the documents in *exempt* need not be committed yet."""
     found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
     return (*found, *(app.engine.blockers(policy.container) if policy.container else ()))
 
@@ -234,7 +234,7 @@ _READABLE: Final = "limit what can be read under budgets in .mino/config.yml (ti
 
 
 def unreadable_budget(policy: ExecutionPolicy) -> str:
-    """Why a limit cannot be watched, in words; empty if all can be read."""
+    """Why the usage for a limit cannot be measured, as text; empty if all of it can."""
     agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in (policy.agent, *policy.reviewers))
     found = (
         f"{adapter} agents never say how much of it they take: {', '.join(units)}" for adapter, units in agents if units
@@ -243,7 +243,7 @@ def unreadable_budget(policy: ExecutionPolicy) -> str:
 
 
 def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | None:
-    """Record that the approval no longer fits (R6), or that free transitions spin (R12); None if neither."""
+    """Record that the approval no longer fits (R6) or that free transitions repeat (R12); None if neither."""
     changed = changed_since_approval(app, world, state)
     if changed:
         return record(app, state, TaskReapprovalRequired, meta={"reason": changed})
@@ -256,7 +256,7 @@ def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | 
 
 
 def _last_time(app: App, state: TaskState) -> str:
-    """What was in the way the last time, in the words of its event."""
+    """The reason that the last of these events gave."""
     records = app.log.read(state.issue_number).records
     said = [one.told.reason for one in records if one.event.event == state.free_event and one.told.reason]
     return f"; the last time: {said[-1]}" if said else ""
@@ -272,9 +272,9 @@ def block(
     not_before: datetime | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> TaskState:
-    """Record a block that the operator must clear before this issue can go on, or that clears with time.
+    """Record a block that the user must clear before this issue can continue, or that a timer clears.
 
-    *more* is what else its `meta:` says.
+    *more* is added to its `meta:`.
     """
     later = utc_text(not_before) if not_before else ""
     if later and not remedy:
@@ -285,18 +285,18 @@ def block(
 
 
 def block_for(app: App, state: TaskState, error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> TaskState:
-    """Record what kept a step from being taken; an outage passes by itself."""
+    """Record the error that prevented a step as a block; for an outage, one that a timer clears."""
     later = try_again_at(app, state, error.not_before) if isinstance(error, RemoteUnavailable) else None
     return block(app, state, check_of(error), error.message, remedy=error.remedy or "", not_before=later)
 
 
 def try_again_at(app: App, state: TaskState, announced: datetime | None = None) -> datetime:
-    """When a timer lifts a block of this issue; *announced* is what the other side said."""
+    """When a timer lifts this issue's block; *announced* is the time that the other side named."""
     return next_try(app.clock.now(), state.waits, announced)
 
 
 def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
-    """The blocking check of what kept a step from being taken."""
+    """The blocking check for an error that prevented a step."""
     match error:
         case ConfigRefused():
             return "configuration"
@@ -311,7 +311,7 @@ def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
 
 
 def repeated_failure(world: World, state: TaskState) -> str | None:
-    """That it has failed in the same way as often as was approved, in words (docs/decisions/0012-same-failure.md)."""
+    """Text saying that as many attempts as approved failed in the same way (docs/decisions/0012-same-failure.md)."""
     limit = world.plan(state).policy.same_failure
     if limit is None or state.same_failures < limit:
         return None
@@ -319,7 +319,7 @@ def repeated_failure(world: World, state: TaskState) -> str | None:
 
 
 def _stop_at_same_failure(app: App, world: World, state: TaskState) -> TaskState | None:
-    """Ask before another attempt is used up on it."""
+    """Ask before another attempt is used up on the same failure."""
     reason = repeated_failure(world, state)
     if reason is None:
         return None
@@ -328,7 +328,7 @@ def _stop_at_same_failure(app: App, world: World, state: TaskState) -> TaskState
 
 
 def _stop_at_stale_lock(app: App, state: TaskState) -> TaskState | None:
-    """An old lock of another tool may be overridden, but a person has to say so (contract, run lock; R3)."""
+    """A user has to confirm that another tool's old lock may be overridden (contract, run lock; R3)."""
     holder = app.run_lock.stale()
     if holder is None:
         return None
