@@ -1,4 +1,4 @@
-"""What listings and `why` show: each open question with all that helps to answer it, and where a task stands."""
+"""What listings and `why` show: each open question with what helps to answer it, and where a task stands."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ from irontree.services.views.history import request_url_of, say_issue_event, ste
 from irontree.services.views.overview import title_of, waits_for
 from irontree.services.work.preflight import SAME_FAILURE
 
-# --- Open questions as listings show them
+# --- Open questions in listings
 
 
 def offered(app: App, world: World, question: Question) -> tuple[Choice, ...]:
-    """The choices of the question's form: what is legal now, without what a gate takes from comments alone.
+    """The choices in the question's form: those that are legal now, except those that a gate takes only from comments.
 
-    Where nothing else is left they are offered nevertheless: the form says who decides, and refuses them.
+    If no others remain, the form offers them all the same: it says who decides, and refuses them.
     """
     legal = question.choices(special_choices(app, question.reason, question.task_key))
     return tuple(choice for choice in legal if gate_at(world, question, choice) is None) or legal
 
 
 def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[Question, ...]:
-    """All of them with what a listing shows; *loops* as above."""
+    """All open questions with what a listing shows of them; *loops* are all, including ended ones."""
     return tuple(_listed(app, world, question) for question in open_questions(app, world, loops))
 
 
 def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> Question | None:
-    """What this issue asks, with what a listing shows; None if nothing. *loops* are those that are open."""
+    """This issue's question with what a listing shows of it; None if it has none. *loops* are the open ones."""
     rule = world.halt_of(state)
     return _listed(app, world, question_about(state, rule, loop_of(loops, state.task_key))) if rule else None
 
 
 def _listed(app: App, world: World, question: Question) -> Question:
-    """The question with what a listing shows of it; of a budget, how much is spent."""
+    """The question with what a listing shows of it; for a budget, including how much is spent."""
     if question.issue_number is None:
         later = f", goes on by itself after {question.not_before}" if question.not_before else ""
         return replace(question, detail=f"{question.detail}{later}" if question.budget else "")
@@ -75,9 +75,9 @@ def _listed(app: App, world: World, question: Question) -> Question:
 
 
 def _said(app: App, state: TaskState) -> str:
-    """What was recorded of a block: the name of a check alone says little to whoever has to put it right.
+    """The recorded reason and remedy of a block, since the name of a check alone says little.
 
-    Of work that is proposed, where its request is.
+    For proposed work, the address of its request.
     """
     if state.phase not in (Phase.BLOCKED, Phase.PENDING) or state.problem:
         return ""
@@ -90,7 +90,7 @@ def _said(app: App, state: TaskState) -> str:
 
 
 def _left_open(world: World, state: TaskState) -> str:
-    """What an adopted issue does not say; it is answered there, and nothing is approved before."""
+    """What an adopted issue's text leaves open; it is answered in the issue, and nothing is approved before that."""
     node = world.nodes.get(state.task_key)
     open_ones = node.open_questions if node and state.phase is Phase.ADOPTED else ()
     return f"its text leaves open: {'; '.join(open_ones)} (edit the issue, or add a comment)" if open_ones else ""
@@ -105,7 +105,7 @@ def _look(world: World, state: TaskState) -> str:
 
 
 def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None, str]:
-    """The revision that approving would approve; where that cannot be read, None and why."""
+    """The revision that would be approved; if it cannot be read, None and the reason."""
     plan = world.plans.get(state.task_key)
     if plan is None:
         return None, ""
@@ -116,15 +116,15 @@ def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None,
         return None, in_words(error)
 
 
-# --- All open questions of a repository
+# --- Open questions with their links
 
 
 FormUrl = Callable[[str], str]
-"""From the id of a flow run to its page."""
+"""Maps the id of a flow run to the address of its page."""
 
 
 def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Question, ...]:
-    """Every open question of *app*, with links to forms where a server runs."""
+    """Every open question of *app*, with links to forms if a server is running."""
     world, loops = read_world(app), read_loops(app)[0]
     runs = _loop_runs(app, loops)
     return tuple(_placed(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops))
@@ -145,7 +145,7 @@ def _placed(app: App, world: World, loop_runs: frozenset[str], asked: Question, 
 
 
 def _noted(app: App, world: World, asked: Question) -> list[Meta]:
-    """What was noted with each event up to the one that asks."""
+    """The metadata of each event, up to the one that asks."""
     if asked.issue_number is None:
         return [record.told for record in app.loops.read(asked.loop_id or "").records]
     last = world.state(asked.issue_number).sequence
@@ -153,9 +153,9 @@ def _noted(app: App, world: World, asked: Question) -> list[Meta]:
 
 
 def _asking_run(noted: Sequence[Meta], others: frozenset[str]) -> str | None:
-    """The flow run that shows the form: the newest that recorded anything there, but for *others*.
+    """The flow run that shows the form: the newest that recorded an event there, except *others*.
 
-    A loop's run records what happened to an issue's run that was cancelled, and is not the one that asks.
+    A loop's run records what happened to a cancelled run of an issue, but is not the one that asks.
     """
     runs = (told.flow_run for told in reversed(noted))
     return next((run for run in runs if run and run not in others), None)
@@ -192,25 +192,25 @@ _BUDGET: Final = "at the limit a person says how much more, or stops the loop (p
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """The newest loop over a task, which may have ended, and which other tasks a person gave up."""
+    """The newest loop over a task, which may have ended, and the other tasks that users gave up."""
 
     newest: Loop | None
     others_given_up: frozenset[str]
 
     @property
     def open(self) -> Loop | None:
-        """The loop, if it may still go on."""
+        """The loop, if it has not ended."""
         return self.newest if self.newest and self.newest.is_open else None
 
     @property
     def stopped(self) -> Loop | None:
-        """The loop, if a person ended it."""
+        """The loop, if a user stopped it."""
         return self.newest if self.newest and self.newest.entity.status == "cancelled" else None
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where one task stands and why. `rule` is the rule that decided; `events` are its newest, oldest first."""
+    """Where one task stands and why. `rule` is the rule that decided it; `events` are its newest, oldest first."""
 
     task_key: str
     issue_number: int | None
@@ -221,7 +221,7 @@ class Explanation:
 
 
 def explain(app: App, task_key: str) -> Explanation:
-    """Explain one task, as the newest loop over it sees it; raises NotEligible if nothing knows it."""
+    """Explain where one task stands in the newest loop over it. Raises NotEligible if no plan or issue has its key."""
     world = read_world(app)
     state = world.states.get(task_key)
     if state is None:
@@ -260,7 +260,7 @@ def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[Tas
 
 
 def _who_decides(state: TaskState, over: Over, words: str) -> str:
-    """Who lifts what blocks it, by which choices; by commands alone once its loop was stopped."""
+    """Who can unblock it, and with which choices; only commands can once its loop was stopped."""
     if over.stopped:
         return f"loop {over.stopped.id} was stopped, and asks nobody; the choices of `irontree checkup` are: {words}"
     who = f"it is tried again after {state.not_before}, or {_A_PERSON}" if state.not_before else _A_PERSON
@@ -268,7 +268,7 @@ def _who_decides(state: TaskState, over: Over, words: str) -> str:
 
 
 def _in_words(state: TaskState) -> str | None:
-    """What blocks it; the same failure with how often it came, what was done outside with its reason."""
+    """What blocks it: for equal failures with their number, for a change on the forge with its reason."""
     if state.blocking_check == SAME_FAILURE:
         return f"{SAME_FAILURE}: {state.same_failures} attempts in a row failed in the same way"
     outside = BY_CHECK.get(state.blocking_check or "")
