@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -130,15 +130,13 @@ class InitOutcome:
     is_new: bool
     changes: tuple[str, ...]
     open: tuple[str, ...]
-    has_agent: bool = True
-    has_remote: bool = False
+    next: tuple[str, ...]
+    """What to type next."""
     restored: tuple[str, ...] = ()
     forge: str = ""
     """Where issues go and under which account, if they leave this machine."""
     config_is_back: bool = False
     """Whether the configuration was missing and restored from the last commit."""
-    is_committed: bool = True
-    """Whether the last commit has the configuration unchanged."""
 
 
 def run(context: Context) -> int:
@@ -152,7 +150,7 @@ def run(context: Context) -> int:
     restored = {"restored": list(outcome.restored), "findings": [finding.as_json() for finding in findings]}
     context.console.show(
         lambda: as_json(outcome) | restored,
-        chain(restored_blocks(outcome.restored, findings), blocks(outcome, _next_after_restoring)),
+        chain(restored_blocks(outcome.restored, findings), blocks(outcome)),
     )
     return 1 if findings else 0
 
@@ -190,6 +188,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         with app.driver.hold("init, labels", wait_seconds=LABELS_WAIT):
             forge.ensure_labels([Label(name, color) for name, color in COLORS.items()])
     left = (*blocked, *open_points(facts, config))
+    is_committed = git.committed(layout.shown(layout.config)) == layout.config.read_bytes()
     return InitOutcome(
         git.root,
         git.id,
@@ -197,12 +196,10 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         is_new,
         changes,
         left,
-        has_agent=config.agent.program is not None,
-        has_remote=bool(facts.remotes),
+        next=_AFTER_RESTORING if backup is not None else tuple(_next(config, facts, is_committed=is_committed)),
         restored=restored,
         forge=access_line(about) if about else "",
         config_is_back=config_is_back,
-        is_committed=git.committed(layout.shown(layout.config)) == layout.config.read_bytes(),
     )
 
 
@@ -291,20 +288,22 @@ def _adopt(git: GitRepository) -> Iterator[str]:
 # --- what is said -------------------------------------------------------------------------------------------
 
 
-def _next(outcome: InitOutcome) -> Iterator[str]:
-    if not outcome.has_agent:
+def _next(config: Config, facts: Facts, *, is_committed: bool) -> Iterator[str]:
+    """*is_committed* says whether the last commit has the configuration unchanged."""
+    if config.agent.program is None:
         yield "${EDITOR:-vi} .mino/config.yml   # name an agent under agent.command"
-    if not outcome.is_committed:
-        push = " && git push" if outcome.has_remote else ""
+    if not is_committed:
+        push = " && git push" if facts.remotes else ""
         yield f"git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'{push}"
     if not Path("SPEC.md").exists():
         yield "irontree example > SPEC.md   # then edit it"
     yield "irontree task SPEC.md"
 
 
-def _next_after_restoring(_: InitOutcome) -> Iterator[str]:
-    yield "irontree checkup reconcile   # write the briefs again, deliver what is due"
-    yield "irontree status"
+_AFTER_RESTORING: Final = (
+    "irontree checkup reconcile   # write the briefs again, deliver what is due",
+    "irontree status",
+)
 
 
 def as_json(outcome: InitOutcome) -> dict[str, Any]:
@@ -321,14 +320,14 @@ def as_json(outcome: InitOutcome) -> dict[str, Any]:
     }
 
 
-def blocks(outcome: InitOutcome, following: Callable[[InitOutcome], Iterator[str]] = _next) -> Iterator[OutputBlock]:
-    """The same for people; *following* says what to type next."""
+def blocks(outcome: InitOutcome) -> Iterator[OutputBlock]:
+    """The same for people."""
     yield TextLines((Cell(_headline(outcome), "title"), *outcome.changes, *filter(None, (outcome.forge,))))
     if outcome.settings:
         rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
         yield Table(("SETTING", "VALUE", "WHY"), rows)
     yield from listing(outcome.open, "asks", "For you to see to")
-    yield from next_commands(*following(outcome))
+    yield from next_commands(*outcome.next)
 
 
 def _headline(outcome: InitOutcome) -> str:

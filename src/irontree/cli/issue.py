@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any, Final
 
 from irontree.app import App
@@ -24,10 +24,8 @@ from irontree.cli.loops import budget_blocks, budgets_json
 from irontree.cli.parser import ISSUE, JSON, OK, argument
 from irontree.cli.status import STYLES
 from irontree.cli.steps import UNDELIVERED, event_json
-from irontree.domain.checks import CheckReport, CheckResult, Coverage
-from irontree.domain.events import IssueEvent, Record, RunStarted
-from irontree.domain.plan import Plan, PlanNode
-from irontree.domain.spending import Budget
+from irontree.domain.checks import CheckResult, Coverage
+from irontree.domain.events import RunStarted
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import NotEligible
@@ -36,78 +34,50 @@ from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import loop_of, read_loops, still_open
 from irontree.services.questions.commands import next_command_about, question_json
 from irontree.services.questions.listing import Explanation, TaskStanding, asked_about, explain
-from irontree.services.questions.questions import Question
 from irontree.services.record import World, read_world, transcript_folder
 from irontree.services.views.history import DeniedView, FailureView, denied_of, failure_of, say_issue_event
 from irontree.services.views.overview import title_of, waits_for
-from irontree.services.views.report import criteria_of, newest_results, reported, warnings_of
+from irontree.services.views.report import criteria_of, newest_results, own_diff, reported, warnings_of
 from irontree.store.layout import Layout
 
 
-@dataclass(frozen=True, slots=True)
 class IssueDetails:
     """Everything to show about one issue. Issues are named `#3`, tasks without one by their key."""
 
-    state: TaskState
-    title: str
-    node: PlanNode | None
-    plan: Plan | None
-    parent: str | None
-    depends_on: tuple[str, ...]
-    waits_for: tuple[str, ...]
-    children: tuple[str, ...]
-    loop_id: str | None
-    covered: tuple[Coverage, ...]
-    report: CheckReport | None
-    failure: FailureView | None
-    denied: DeniedView | None
-    records: tuple[Record[IssueEvent], ...]
-    asked: Question | None
-    next: str
-    files: dict[str, str] = field(default_factory=dict)
-    undelivered: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    diff: str | None = None
-    budgets: tuple[Budget, ...] = ()
+    def __init__(self, app: App, world: World, state: TaskState, *, with_diff: bool = False) -> None:
+        """Collect what the log, the plan and the files say."""
+        stream, every = app.log.read(state.issue_number), read_loops(app)[0]
+        loops = still_open(every)
+        self.state = state
+        self.title = title_of(world, state.task_key)
+        self.node = node = world.nodes.get(state.task_key)
+        self.plan = plan = world.plans.get(state.task_key)
+        self.parent = _name(world, node.parent) if node and node.parent else None
+        self.depends_on = _names(world, node.depends_on if node else ())
+        self.waits_for = () if state.done else _names(world, waits_for(world, state.task_key))
+        self.children = _names(world, world.children.get(state.task_key, ()))
+        self.loop_id = loop_of(loops, state.task_key)
+        self.covered = criteria_of(app, state, plan, node) if node and plan else ()
+        self.report = newest_results(app, state)
+        self.failure = failure_of(app, stream, state)
+        self.denied = denied_of(stream)
+        self.records = stream.records
+        self.asked = asked_about(app, world, loops, state)
+        self.next = next_command_about(app, world, every, state)
+        self.files = _files(app, state, stream)
+        self.undelivered = app.deliveries.load(state.issue_number).failures
+        self.warnings = warnings_of(app, stream)
+        self.diff = own_diff(app, state) if with_diff else None
+        self.budgets = read_funds(app, world, every).of_issue(state)
 
 
 def run_show(context: Context) -> int:
     """Print everything that is known."""
     app = context.look()
     world = read_world(app)
-    shown = look_at(app, world, find_issue(world, context.options.issue), with_diff=context.options.diff)
+    shown = IssueDetails(app, world, find_issue(world, context.options.issue), with_diff=context.options.diff)
     context.console.show(lambda: issue_json(shown), issue_blocks(shown))
     return 0
-
-
-def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False) -> IssueDetails:
-    """Collect what the log, the plan and the files say about the issue."""
-    node, plan = world.nodes.get(state.task_key), world.plans.get(state.task_key)
-    stream, every = app.log.read(state.issue_number), read_loops(app)[0]
-    loops = still_open(every)
-    return IssueDetails(
-        state=state,
-        title=title_of(world, state.task_key),
-        node=node,
-        plan=plan,
-        parent=_name(world, node.parent) if node and node.parent else None,
-        depends_on=_names(world, node.depends_on if node else ()),
-        waits_for=() if state.done else _names(world, waits_for(world, state.task_key)),
-        children=_names(world, world.children.get(state.task_key, ())),
-        loop_id=loop_of(loops, state.task_key),
-        covered=criteria_of(app, state, plan, node) if node and plan else (),
-        report=newest_results(app, state),
-        failure=failure_of(app, stream, state),
-        denied=denied_of(stream),
-        records=stream.records,
-        asked=asked_about(app, world, loops, state),
-        next=next_command_about(app, world, every, state),
-        files=_files(app, state, stream),
-        undelivered=app.deliveries.load(state.issue_number).failures,
-        warnings=warnings_of(app, stream),
-        diff=_diff(app, state) if with_diff else None,
-        budgets=read_funds(app, world, every).of_issue(state),
-    )
 
 
 def issue_json(shown: IssueDetails) -> dict[str, Any]:
@@ -264,13 +234,6 @@ def _files(app: App, state: TaskState, stream: Stream) -> dict[str, str]:
 def _attempt(begun: RunStarted | None) -> str:
     """The attempt of a folder named after an event's number (protocol, files); empty if the log lost the event."""
     return f", attempt {begun.attempt_count}" if begun else ""
-
-
-def _diff(app: App, state: TaskState) -> str:
-    """The diff of the issue's own commit; empty if it has not changed anything (yet)."""
-    if not (state.has_code and state.base_sha and state.commit):
-        return ""
-    return app.repository.diff(state.base_sha, state.commit)
 
 
 # --- `irontree events ISSUE`

@@ -32,7 +32,7 @@ from irontree.services.views.history import (
     time_of,
 )
 from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
-from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results
+from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results, own_diff
 from irontree.services.work.preflight import diff_of
 
 DIFF_LINES = 200
@@ -119,9 +119,7 @@ def _reason(state: TaskState, record: Record[IssueEvent]) -> str:
 
 def _diff(app: App, state: TaskState) -> str:
     """What the task changed; long diffs are cut to keep the form readable."""
-    if not (state.has_code and state.base_sha and state.commit):
-        return ""
-    lines = app.repository.diff(state.base_sha, state.commit).splitlines()
+    lines = own_diff(app, state).splitlines()
     rest = len(lines) - DIFF_LINES
     return "\n".join([*lines[:DIFF_LINES], f"... and {rest} more lines"] if rest > 0 else lines)
 

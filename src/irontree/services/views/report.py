@@ -48,6 +48,13 @@ def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
     return app.repository.changed_files(state.base_sha, state.commit)
 
 
+def own_diff(app: App, state: TaskState) -> str:
+    """The diff of the task's own commit; empty where there is none."""
+    if not (state.has_code and state.base_sha and state.commit):
+        return ""
+    return app.repository.diff(state.base_sha, state.commit)
+
+
 def newest_results(app: App, state: TaskState) -> CheckReport | None:
     """The check results at the newest commit, or of what was completed; None if they are of an older commit."""
     about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
