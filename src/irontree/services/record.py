@@ -1,6 +1,6 @@
-"""The record of a repository: one view of log and plans at one moment, and the way an event is written (R2, R9).
+"""The record of a repository: one view of log and plans at one moment, and how events are written (R2, R9).
 
-An event is in the log, durably, before anything follows from it. Here are also the names of refs and of transcripts.
+An event is durably in the log before it has any effect. Also defines the names of refs, transcripts and messages.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ class World:
     plans: Mapping[str, Plan]
     """The plan in force, by task key."""
     nodes: Mapping[str, PlanNode]
-    """As `approved`, without dependencies on cancelled tasks (R7)."""
+    """The nodes in `approved`, without dependencies on cancelled tasks (R7)."""
     children: Mapping[str, tuple[str, ...]]
     replays: Mapping[int, Replay]
     approved: Mapping[str, PlanNode]
     cancelled: frozenset[str] = frozenset()
-    """Keys that the last approval of their document left out before they were done: they are not worked on (R7)."""
+    """Keys of unfinished tasks that the last approval of their document left out: no one works on them (R7)."""
     problems: tuple[Problem, ...] = ()
     spendings: Mapping[int, tuple[Spending, ...]] = field(default_factory=dict)
-    """What agents took, by issue number; of the streams in force."""
+    """What agents spent, by issue number, according to the streams in force."""
 
     @property
     def known_issues(self) -> dict[int, str]:
-        """The Task Keys that a `#N` may mean, by issue number."""
+        """The task keys that `#N` may stand for, by issue number."""
         return {state.issue_number: key for key, state in self.states.items()}
 
     @property
     def limited(self) -> bool:
-        """Whether anything that agents spend has a limit; if not, nothing is counted."""
+        """Whether any spending by agents has a limit; if not, nothing is counted."""
         return any(plan.policy.budgets for plan in self.plans.values())
 
     def find(self, issue_number: int) -> TaskState | None:
-        """The state of that issue; None if nothing is known of it."""
+        """The state of that issue; None if it has no readable events."""
         found = self.replays.get(issue_number)
         return found.state if found else None
 
     def state(self, issue_number: int) -> TaskState:
-        """The state of that issue; raises NotEligible if the log does not know it."""
+        """The state of that issue. Raises NotEligible if it has no readable events."""
         found = self.find(issue_number)
         if found is None:
             raise NotEligible(
@@ -75,11 +75,11 @@ class World:
         return found
 
     def node(self, state: TaskState) -> PlanNode:
-        """What was approved for that issue; raises NotEligible if no plan lists it."""
+        """The node approved for that issue. Raises NotEligible if no plan lists it."""
         return self.plan(state).node(state.task_key)
 
     def plan(self, state: TaskState) -> Plan:
-        """The plan in force for that issue; raises NotEligible if no plan lists it."""
+        """The plan in force for that issue. Raises NotEligible if no plan lists it."""
         if state.task_key not in self.plans:
             raise NotEligible(
                 f"issue-{state.issue_number} ({state.task_key}) is in no approved plan",
@@ -88,17 +88,17 @@ class World:
         return self.plans[state.task_key]
 
     def is_done(self, task_key: str) -> bool:
-        """Whether that task has an issue, and it is done."""
+        """Whether that task has an issue that is done."""
         state = self.states.get(task_key)
         return state is not None and state.done
 
     def is_proven(self, task_key: str) -> bool:
-        """Whether that task has completion evidence: it is done, or nothing but that is to be recorded."""
+        """Whether that task has completion evidence: it is done, or only has to be finalized."""
         state = self.states.get(task_key)
         return state is not None and state.phase in (Phase.VERIFIED, Phase.DONE)
 
     def halt_of(self, state: TaskState) -> HaltRule | None:
-        """The rule that halts at this issue; None if it may go on, and for a task that was cancelled."""
+        """The rule that halts at this issue; None if it may continue or its task was cancelled."""
         return None if state.task_key in self.cancelled else halt_of(state)
 
     def require_wanted(self, state: TaskState) -> None:
@@ -112,7 +112,7 @@ class World:
     def scope(
         self, keys: Iterable[str], budget_left: int = 1, overspent: Mapping[str, str] = NOTHING_OVERSPENT
     ) -> Scope:
-        """What `decide` needs for these tasks, less the cancelled ones."""
+        """The input of `decide` for these tasks, without the cancelled ones."""
         wanted = tuple(key for key in keys if key not in self.cancelled)
         return Scope(self.nodes, self.states, wanted, self.children, budget_left, overspent)
 
@@ -128,12 +128,12 @@ def read_world(app: App) -> World:
 
 
 def state_of(app: App, issue_number: int) -> TaskState | None:
-    """The state of one issue, without a look at the others; None if nothing of it can be read."""
+    """The state of one issue, without reading the others; None if none of its events can be read."""
     return app.log.read(issue_number).replayed().state
 
 
 def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
-    """Issues of which not even the first event can be read; they have no state to show a problem in."""
+    """Issues whose first event cannot be read: they have no state that could show a problem."""
     return tuple(
         Problem(f".mino/events/issue-{number}", replay.problem or "its first event is missing: nothing is known of it")
         for number, replay in replays.items()
@@ -142,7 +142,7 @@ def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
 
 
 def read_plans(app: App) -> tuple[tuple[Plan, ...], tuple[Problem, ...]]:
-    """Plans by age, and those that cannot be read (R13: never an exception that stops `status`)."""
+    """Plans, oldest first, and the problems of those that cannot be read (R13: no exception stops `status`)."""
     plans: list[Plan] = []
     problems: list[Problem] = []
     for revision in app.plans.revisions():
@@ -179,34 +179,34 @@ def _world(replays: Mapping[int, Replay], plans: Iterable[Plan], problems: tuple
 
 
 def _freed(node: PlanNode, cancelled: frozenset[str]) -> PlanNode:
-    """The node without dependencies on cancelled tasks (R7); a kept one may still name them."""
+    """The node without dependencies on cancelled tasks (R7), which a kept node may still name."""
     if cancelled.isdisjoint(node.depends_on):
         return node
     return node.model_copy(update={"depends_on": tuple(key for key in node.depends_on if key not in cancelled)})
 
 
 def _removed(plans: Iterable[Plan], in_force: Mapping[str, tuple[Plan, PlanNode]]) -> set[str]:
-    """Keys that their document's newest plan does not list any more."""
+    """Keys that their document's newest plan no longer lists."""
     newest = {plan.spec_path: plan for plan in plans}
     return {key for key, (plan, _) in in_force.items() if newest[plan.spec_path] is not plan}
 
 
-# --- Write an event: first the log, durably, then what follows from it (R2, R9)
+# --- Writing an event: first durably to the log, then its effects (R2, R9)
 
 
 META_BYTES: Final = 48 * 1024
-"""As JSON, which is never shorter than the YAML in the file; the rest is for the keys of the contract."""
+"""Size as JSON, which is never shorter than the YAML in the file; the rest is for the keys of the contract."""
 TEXT_KEPT, ITEMS_KEPT, ITEM_KEPT = 2_000, 50, 100
 
 
 def record(
     app: App, state: TaskState, kind: type[IssueEvent], *, meta: dict[str, Any] | None = None, **values: Any
 ) -> TaskState:
-    """Append an event of *kind* to the issue of *state* and return the state after it.
+    """Append an event of *kind* to the issue of *state*; returns the state after it.
 
-    Keys that the contract leaves variable and that *values* does not give are taken over from *state*.
-    An event that may not follow is never written: raises IllegalTransition. Raises SequenceConflict when
-    another process appended first. Of a *meta* that no event file could hold, long texts and lists are cut.
+    Keys that the contract leaves variable and that *values* does not set are taken from *state*. Raises
+    IllegalTransition, before anything is written, if the event may not follow, and SequenceConflict if another process
+    appended first. If *meta* is too large for an event file, its long texts and lists are cut.
     """
     meta = _fitting(meta or {})
     event = kind(**{**carried_over(state, kind), "sequence": state.sequence + 1, **values})
@@ -216,7 +216,7 @@ def record(
 
 
 def _fitting(meta: dict[str, Any]) -> dict[str, Any]:
-    """Event files have 64 KiB (R1), and a long text must not stop the work."""
+    """An event file has at most 64 KiB (R1), and a long text must not stop the work."""
     fits = len(canonical_json(meta).encode(errors="replace")) <= META_BYTES
     return meta if fits else {key: _cut(value) for key, value in meta.items()}
 
@@ -254,17 +254,17 @@ def snapshot(state: TaskState) -> dict[str, Any]:
 
 
 def transcript_folder(app: App, state: TaskState) -> Path:
-    """The folder of this attempt."""
+    """The transcript folder of this attempt."""
     return reports(app) / attempt_folder(state.issue_number, state.renewed_from, state.run_sequence)
 
 
 def review_folder(app: App, state: TaskState, reviewer: str) -> Path:
-    """The folder of a review that begins now, named by when (UTC), so that it writes over none before; a round each."""
+    """The folder of a review that begins now, with a subfolder per round; the UTC time makes its name unique."""
     return transcript_folder(app, state) / f"review-{reviewer}-{app.clock.now().strftime(_STAMP)}"
 
 
 def reports(app: App) -> Path:
-    """Where all of them are, below a folder for each issue."""
+    """The folder of all reports and transcripts, with a subfolder for each issue."""
     return app.repository.root / ".mino" / "reports"
 
 
@@ -273,17 +273,17 @@ _STAMP: Final = "%Y%m%dT%H%M%SZ"
 
 
 def plans_folder(app: App) -> Path:
-    """Where the transcripts of planning are, each in a folder named by when it began (UTC)."""
+    """The folder of all planning transcripts, each in a subfolder named after its start (UTC)."""
     return reports(app) / "plans"
 
 
 def planning_folder(app: App) -> Path:
-    """The folder of a planning that begins now."""
+    """The transcript folder of a planning that begins now."""
     return plans_folder(app) / app.clock.now().strftime(_STAMP)
 
 
 def result_in(folder: Path) -> Mapping[str, Any]:
-    """What an agent's adapter kept of its result there; empty where it did not come to that, or cannot be read."""
+    """The agent's result as its adapter stored it there; empty if there is none, or if it cannot be read."""
     try:
         found = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -292,7 +292,7 @@ def result_in(folder: Path) -> Mapping[str, Any]:
 
 
 def began(name: str) -> str | None:
-    """When that began (ISO 8601), by the time in the name of a folder; None where there is none."""
+    """The start time (ISO 8601) in the name of a folder; None if it has none."""
     try:
         return datetime.strptime(name, _STAMP).replace(tzinfo=UTC).isoformat()
     except ValueError:
@@ -300,7 +300,7 @@ def began(name: str) -> str | None:
 
 
 def archive_path(name: str) -> str:
-    """The folder that the log calls *name*, as it is shown (contract, `archive_path`)."""
+    """The folder of the archive *name*, as shown to users (contract, `archive_path`)."""
     return f".mino/archive/{name}"
 
 
@@ -308,23 +308,23 @@ def archive_path(name: str) -> str:
 
 
 def closing_policy(app: App, node: PlanNode | None) -> CloseOnDone:
-    """`issue.close_on_done`, or what holds where it is unset. Raises ConfigRefused where it cannot be read."""
+    """`issue.close_on_done`, or its default for the task's type. Raises ConfigRefused if it cannot be read."""
     return close_on_done(app.preferences().close_on_done, node.type if node else None)
 
 
 def is_closed_by_us(app: App, world: World, state: TaskState) -> bool:
-    """Whether the issue is done, and closing it is not left to a user."""
+    """Whether the issue is done and this program closes it."""
     return state.done and closing_policy(app, world.nodes.get(state.task_key)) == "auto"
 
 
 def closed_by_users(app: App, world: World, task_keys: Collection[str]) -> tuple[int, ...]:
-    """The issues among these tasks that are done, and that a user closes."""
+    """The numbers of the issues among these tasks that are done and that a user closes, ascending."""
     states = (state for key, state in world.states.items() if key in task_keys and state.done)
     return tuple(sorted(state.issue_number for state in states if not is_closed_by_us(app, world, state)))
 
 
 def close_where_due(app: App, world: World, state: TaskState) -> None:
-    """Close an issue that is done and still open."""
+    """Close the issue if it is done, still open, and not left to a user to close."""
     if not is_closed_by_us(app, world, state):
         return
     issue = app.forge().read_issue(state.issue_number)
@@ -332,10 +332,10 @@ def close_where_due(app: App, world: World, state: TaskState) -> None:
         app.forge().edit_issue(state.issue_number, state="closed")
 
 
-# --- Names of refs, and trailers by which our commits are found again (protocol, Files on disk; R9)
+# --- Names of refs, and trailers that identify our commits (protocol, Files on disk; R9)
 
 
-# What forges take for "this commit closes that issue": the word right before the reference.
+# What forges read as "this commit closes that issue": a word directly before the reference.
 _CLOSING_KEYWORD = re.compile(
     r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)):?\s+(?=\S*#\d|GH-\d|https?://)", re.IGNORECASE
 )
@@ -348,44 +348,44 @@ DOCS_TRAILER = "Irontree-Docs"
 
 
 def attempt_name(state: TaskState) -> str:
-    """What names this attempt for ever: its run_started's sequence, in a renewed stream after the archive's name."""
+    """The attempt's permanent name: its run_started's sequence, in a renewed stream after the archive's name."""
     return f"{state.renewed_from}/{state.run_sequence}" if state.renewed_from else str(state.run_sequence)
 
 
 def commit_ref(state: TaskState) -> str:
-    """The ref of the commit that this attempt makes."""
+    """The ref of the commit made by this attempt."""
     return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}"
 
 
 def salvage_ref(state: TaskState) -> str:
-    """The ref that keeps what a cut-off attempt left behind."""
+    """The ref that keeps the work of an interrupted attempt."""
     return f"refs/irontree/salvage/issue-{state.issue_number}/{attempt_name(state)}"
 
 
 def merge_ref(state: TaskState, tip: str) -> str:
-    """The ref of this attempt's merge with a target that moved to *tip*: the same tip, the same merge."""
+    """The ref of this attempt's merge with a target that moved to *tip*: one merge per tip."""
     return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-merge-{tip[:12]}"
 
 
 def merged_ref(state: TaskState) -> str:
-    """The ref of the commit by which people merged this attempt."""
+    """The ref of the commit by which users merged this attempt."""
     return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-merged"
 
 
 def docs_ref(state: TaskState, anchor: str) -> str:
-    """The ref of the commit with notes on top of *anchor*: the same commit checked, the same notes."""
+    """The ref of the commit with notes on top of *anchor*: one for each checked commit."""
     return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-docs-{anchor[:12]}"
 
 
 def docs_trailer(state: TaskState) -> str:
-    """What tells that commit; not to be taken for the attempt's own, nor for a merge."""
+    """The trailer that identifies that commit and distinguishes it from the attempt's own commit and from a merge."""
     return f"{DOCS_TRAILER}: {state.run_token}/docs"
 
 
 def request_branch(state: TaskState, node: PlanNode) -> str:
-    """`{type}/{N}-{brief}`, the branch on which a task's commits are proposed (R5).
+    """The branch on which a task's commits are proposed, `{type}/{N}-{brief}` (R5).
 
-    A stream that begins again, after its first one's branch may have been merged, has another.
+    A renewed stream gets another branch, because that of the earlier one may have been merged.
     """
     again = f"-{state.approved_revision}" if state.renewed_from else ""
     brief = node.task_key[:BRIEF_CHARACTERS].strip("-")
@@ -393,7 +393,7 @@ def request_branch(state: TaskState, node: PlanNode) -> str:
 
 
 def run_message(state: TaskState, title: str) -> str:
-    """The commit message of an attempt (contract, `[run] #N: summary`) with its token."""
+    """The commit message of an attempt (contract, `[run] #N: summary`), with its token."""
     return f"[run] #{state.issue_number}: {summary(title)}\n\n{RUN_TRAILER}: {state.run_token}\n"
 
 
@@ -403,10 +403,10 @@ def summary(title: str) -> str:
 
 
 def quiet(text: str) -> str:
-    """A text in a request that closes no issue when it is merged, and notifies none of the users it names."""
+    """Text for a pull request that closes no issue when merged, and notifies none of the users that it names."""
     return _MENTION.sub("@\N{ZERO WIDTH SPACE}", summary(text))
 
 
 def merge_message(state: TaskState, target: str) -> str:
-    """The message of a merge with the moved target."""
+    """The commit message of a merge with the moved target."""
     return f"Merge {target} into #{state.issue_number}\n\n{MERGE_TRAILER}: {state.run_token}\n"

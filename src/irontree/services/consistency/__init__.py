@@ -1,1 +1,1 @@
-"""The log against itself and against the world: audit, reconcile, repair, restore."""
+"""Compares the log with itself and with the world: audit, reconcile, repair, restore."""

@@ -1,4 +1,4 @@
-"""The whole log re-derived from its files, the cache ignored: what in it cannot be trusted, and why (R10, R13)."""
+"""Re-derives the whole log from its files, without the cache, and reports what cannot be trusted (R10, R13)."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _SHAS = ("code_ref", "verify_anchor_sha")
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """Something that is not as it should be, where, and what to do about it."""
+    """Something that is wrong: where, what, and what to do about it."""
 
     where: str
     what: str
     remedy: str = ""
 
     def line(self) -> str:
-        """In one line."""
+        """The finding in one line."""
         return f"{self.where}: {self.what}" + (f" -> {self.remedy}" if self.remedy else "")
 
     def as_json(self) -> dict[str, str | None]:
-        """For a program; a remedy that there is none of is null."""
+        """The finding for a program; without a remedy, that is null."""
         return {"where": self.where, "what": self.what, "remedy": self.remedy or None}
 
 
 def audit(app: App) -> tuple[AuditFinding, ...]:
-    """Every finding in plans, issues, archives and loops; empty: the log proves itself. Writes nothing."""
+    """Every finding in plans, issues, archives and loops; if empty, the log proves itself. Writes nothing."""
     (plans, damaged), world = read_plans(app), read_world(app)
     streams = {f"issue-{number}": app.log.read(number) for number in app.log.streams()}
     archived = {f"archive/{name}": app.log.read_archived(name) for name in app.log.archives()}
@@ -63,15 +63,15 @@ def audit(app: App) -> tuple[AuditFinding, ...]:
 
 
 def lost_findings(app: App) -> Iterator[AuditFinding]:
-    """Files of the log that were there when it was backed up: the end of a stream shows its loss nowhere else."""
+    """Backed-up files of the log that are gone: a stream that lost its last events shows it nowhere else."""
     for path in app.repository.lost_files():
         yield AuditFinding(path, "it was in the log's backup and is gone", "irontree init --from-backup")
 
 
 def stream_findings(where: str, stream: Stream) -> Iterator[AuditFinding]:
-    """Missing sequences, events that may not stand where they do, events that were changed."""
+    """Missing sequences, events in places where they are not legal, events that were changed."""
     found = stream.replayed()
-    if found.problem and not any(problem.newer for problem in stream.problems):  # else that file is named already
+    if found.problem and not any(problem.newer for problem in stream.problems):  # else that file is reported already
         yield AuditFinding(where, found.problem, RESTORE)
     elif found.missing:
         named = ", ".join(map(str, found.missing))
@@ -89,13 +89,13 @@ def _changed(where: str, breaks: Iterable[ChainBreak]) -> Iterator[AuditFinding]
 
 
 def landed_findings(app: App, world: World) -> Iterator[AuditFinding]:
-    """Work that waits for acceptance though it is published, as last fetched."""
+    """Work that waits for acceptance although it is published, as of the last fetch."""
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
     yield from (AuditFinding(f"issue-{n}", what, way_on) for n, what, way_on in landed(app, world, states))
 
 
 def loop_findings(app: App, loop_id: str) -> Iterator[AuditFinding]:
-    """The same of a loop's events, also where none is left, and a file of it that cannot be read."""
+    """The same for a loop's events, even if none is left, and for its file if that cannot be read."""
     stream, where = app.loops.read(loop_id), f"loop {loop_id}"
     illegal = illegal_loop_events(record.event for record in stream.records)
     found = (*map(unreadable, stream.problems), *(AuditFinding(where, what, RESTORE) for what in illegal))
@@ -108,17 +108,17 @@ def loop_findings(app: App, loop_id: str) -> Iterator[AuditFinding]:
 
 
 def _untrusted(app: App, loop_id: str) -> Iterator[AuditFinding]:
-    """What keeps the loop from going on though nothing is wrong with the events that are left."""
+    """Why the loop cannot continue although its remaining events are sound."""
     try:
         damage = read_loop(app, loop_id).damage
-    except NotEligible:  # neither event nor file: the file is named as what cannot be read
+    except NotEligible:  # neither event nor file: the file is reported as unreadable
         return
     if damage:
         yield AuditFinding(f"loop {loop_id}", damage.message, damage.remedy or "")
 
 
 def unreadable(problem: Problem) -> AuditFinding:
-    """A file that cannot be used; what a newer version wrote says itself what to do, and is no damage."""
+    """A file that cannot be used. One by a newer version is not damaged, and its problem already says what to do."""
     return AuditFinding(problem.path, problem.what, "" if problem.newer else RESTORE)
 
 
@@ -130,7 +130,7 @@ def _plan_findings(plans: Iterable[Plan]) -> Iterator[AuditFinding]:
 
 
 def _evidence_findings(app: App, where: str, stream: Stream, world: World) -> Iterator[AuditFinding]:
-    """An issue without a plan, and `done` without the results that it rests on."""
+    """An issue without a plan, and `done` without the results that support it."""
     state = stream.replayed().state
     if state is None:
         return
@@ -141,7 +141,7 @@ def _evidence_findings(app: App, where: str, stream: Stream, world: World) -> It
 
 
 def _aggregate_findings(world: World) -> Iterator[AuditFinding]:
-    """Parents that are done by their children, though one of those is not."""
+    """Parents completed by their children although one of those is not done."""
     for state in world.states.values():
         if state.done and state.completion_basis == "aggregated":
             open_ones = [key for key in world.children.get(state.task_key, ()) if not world.is_done(key)]
@@ -163,7 +163,7 @@ def _lacks_results(app: App, state: TaskState) -> str | None:
 
 
 def _commit_findings(app: App, streams: Mapping[str, Stream]) -> Iterator[AuditFinding]:
-    """Commits that events name and git does not have, or would throw away with the next collection of garbage."""
+    """Commits that events name but git lacks, or would remove in its next garbage collection."""
     named = [(where, r.event, sha) for where, s in streams.items() for r in s.records for sha in _shas(r.event)]
     shas = tuple(dict.fromkeys(sha for _, _, sha in named))
     lacking = app.repository.lacking(shas)

@@ -1,10 +1,10 @@
-"""What people did to issues on the forge: noticed, told, and set back or asked about; never believed (R9, R16).
+"""Changes that users made to issues on the forge: reported, then reset or asked about; never believed (R9, R16).
 
-Closed, opened again after done, gone: the issue is blocked with its reason until a person decides. Labels that
-follow the state are set back and told. An edited title or text, a deleted question of ours: told until they are put
-right by `irontree checkup repair`. The text of an adopted issue is its approval: see `changed_outside`.
+An issue that was closed, reopened after it was done, or deleted is blocked until a user decides. Labels that follow the
+state are reset and reported. An edited title or text, or a deleted question of ours, is reported until `irontree
+checkup repair` restores it. The text of an adopted issue is its approval: see `changed_outside`.
 
-To be asked every minute, however many issues there are: what it finds `reconcile` looks at, records and tells.
+`drifted_issues` is cheap enough to run every minute; `reconcile` examines, records and reports what it finds.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ _PUT_RIGHT: Final = {
 
 
 def _change(state: TaskState, what: str, then: str) -> AuditFinding:
-    """Something that was done outside to this issue, and what follows from it."""
+    """A change made to this issue on the forge, and what follows from it."""
     return AuditFinding(f"issue-{state.issue_number}", what, then)
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What was done outside; *unseen* are issues that the forge does not show and no user decided about."""
+    """Changes made on the forge; *unseen* are issues that it does not show and that no user decided about."""
 
     changes: tuple[AuditFinding, ...]
     unseen: tuple[int, ...] = ()
 
 
 def look_outside(app: App, world: World, named: int | None = None) -> Outside:
-    """Compare every issue with the forge; what is new. What stops the work is recorded in the log, once.
+    """Compare every issue with the forge; returns new changes. Those that stop the work are recorded in the log, once.
 
-    The caller holds the driver lock, and delivers afterwards. An issue that the forge cannot show is left alone, and
-    so are all where it shows none of several: that is another account or another place, not deletion. Of
-    one that a person *named* it is believed even then.
+    The caller holds the driver lock and delivers afterwards. An issue that cannot be read is left alone. So are all if
+    the forge shows none of several, which means another account or place, not deletion; only for the issue that a user
+    *named* is that believed.
     """
     wanted = [state for state in world.states.values() if state.task_key not in world.cancelled]
     looked = [(state, _read(app, state)) for state in wanted if state.problem is None]
@@ -76,9 +76,9 @@ def _read(app: App, state: TaskState) -> Issue | RemoteFailed | None:
 
 
 def changed_outside(app: App, world: World, state: TaskState) -> str | None:
-    """What differs on the forge from what was approved of an adopted issue; None if nothing, or it is not adopted.
+    """What differs on the forge from the approved text of an adopted issue; None if nothing does, or for other issues.
 
-    The text of such an issue is what was approved, so its change asks for approval again (R7).
+    That text is what was approved, so a change requires a new approval (R7).
     """
     asked_already = "task_reapproval_required" not in LEGAL[state.phase] or not state.approvals
     if not state.adopted or state.done or asked_already or state.task_key not in world.plans:
@@ -99,13 +99,13 @@ def _compare(app: App, world: World, state: TaskState, issue: Issue | None) -> I
 
 
 def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator[AuditFinding]:
-    """What stops the work."""
+    """Changes that stop the work."""
     seen: IssuePresence = issue.state if issue else "gone"
     if seen == "closed" and _is_merged(app, state):
         return
     ledger = app.deliveries.load(state.issue_number)
     found = _found(app, state, seen)
-    if found and ledger.sequence >= state.sequence:  # else it may be we who have not opened or closed it yet
+    if found and ledger.sequence >= state.sequence:  # else we may not have opened or closed it yet
         _record(app, state, found)
         yield _change(state, found.reason, found.remedy)
     elif seen == "gone" and _waits_for_forge(state, ledger):
@@ -116,7 +116,7 @@ def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator
 
 
 def _is_merged(app: App, state: TaskState) -> bool:
-    """Whether our own request closed it, which is its acceptance or asked about: no close from outside (R15)."""
+    """Whether our own pull request closed it: then it is no close from outside, but accepted or asked about (R15)."""
     if state.phase not in (Phase.PENDING, Phase.VERIFIED) and state.blocking_check not in MERGE_CHECKS:
         return False
     request = app.forge().read_pull_request(state.request) if state.request else None
@@ -124,12 +124,12 @@ def _is_merged(app: App, state: TaskState) -> bool:
 
 
 def _is_missed(app: App, state: TaskState) -> bool:
-    """Whether something follows from it, if the issue is gone."""
+    """Whether its deletion would have a consequence."""
     return bool(_found(app, state, "gone")) or _waits_for_forge(state, app.deliveries.load(state.issue_number))
 
 
 def _waits_for_forge(state: TaskState, ledger: EffectLedger) -> bool:
-    """Whether all that is left to do for a finished issue is to tell it."""
+    """Whether a finished issue only has effects on the forge left."""
     return state.done and (bool(ledger.failures) or ledger.sequence < state.sequence)
 
 
@@ -147,19 +147,19 @@ def _record(app: App, state: TaskState, found: ExternalEvent) -> None:
 
 
 def _edits(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[AuditFinding]:
-    """What does not stop the work, but for an adopted issue's own text."""
+    """Changes that do not stop the work, except to the text of an adopted issue."""
     if changed := changed_outside(app, world, state):
         record(app, state, TaskReapprovalRequired, meta={"reason": changed})
         yield _change(state, changed, "approve it as it is now, or take the change back")
         return
     ledger = app.deliveries.load(state.issue_number)
-    if ledger.sequence >= state.sequence and not ledger.failures:  # else it is ours to catch up
+    if ledger.sequence >= state.sequence and not ledger.failures:  # else our own effects are still due
         yield from set_labels_back(app, state, issue)
         yield from _notice(app, world, state, issue, ledger)
 
 
 def set_labels_back(app: App, state: TaskState, issue: Issue) -> Iterator[AuditFinding]:
-    """Set the labels that follow the state to what it says; what was different (R16)."""
+    """Reset the labels that follow the state; yields what was different (R16)."""
     wanted, present = labels_for(state), frozenset(issue.labels)
     lost, foreign = sorted(wanted - present), sorted((present & MANAGED) - wanted)
     if not lost and not foreign:
@@ -170,7 +170,7 @@ def set_labels_back(app: App, state: TaskState, issue: Issue) -> Iterator[AuditF
 
 
 def _notice(app: App, world: World, state: TaskState, issue: Issue, ledger: EffectLedger) -> Iterator[AuditFinding]:
-    """Tell what is new, and remember what stands."""
+    """Report new changes, and store those that remain."""
     is_ours = not state.adopted and state.task_key in world.plans
     text = adopted_revision(issue.title, issue.body) if is_ours else ""
     ours = not text or text == (ledger.text or adopted_revision(*own_words(app, world, state)))
@@ -192,7 +192,7 @@ def own_words(app: App, world: World, state: TaskState) -> tuple[str, str]:
 
 
 def is_question_deleted(app: App, state: TaskState) -> bool:
-    """Whether the comment that the newest event calls for was posted, and is not there any more.
+    """Whether the comment for the newest event was posted and is gone.
 
     Earlier comments may be deleted. Those of an older tool have no marker of ours (`restored_from`).
     """
@@ -204,20 +204,20 @@ def is_question_deleted(app: App, state: TaskState) -> bool:
     return not any(comment.ours and marker in comment.body for comment in app.forge().comments(state.issue_number))
 
 
-# --- Issues that the forge shows otherwise than the log, found by a few listings
+# --- Issues that differ from the log on the forge, found with a few listings
 
 
 _FOLLOWS = MANAGED | {ADOPTED}
 
 
 def drifted_issues(app: App) -> frozenset[int]:
-    """Numbers of issues that were closed, opened again, deleted, edited or labelled by others than us.
+    """Numbers of issues that others closed, reopened, deleted, edited or labelled.
 
-    What is ours to tell the forge yet is no disagreement. Reads only, and takes no lock. Raises RemoteFailed.
+    Effects of ours that are still due are no difference. Only reads, and takes no lock. Raises RemoteFailed.
     """
     before = _settled(app)
     open_now = _open_issues(app, [state for state, _ in before])
-    stays = _settled(app)  # what we did meanwhile was done by none of the others
+    stays = _settled(app)  # our own changes in the meantime do not count
     return frozenset(
         state.issue_number
         for state, ledger in before
@@ -236,12 +236,12 @@ def _ledgers(app: App, world: World) -> Iterator[tuple[TaskState, EffectLedger]]
 
 
 def _is_told(state: TaskState, ledger: EffectLedger) -> bool:
-    """Whether the forge was told all of it; of what is done, whether it was seen closed too."""
+    """Whether all effects were delivered; for a finished issue, also whether it was seen closed."""
     return ledger.sequence >= state.sequence and not ledger.failures and (ledger.closed or not state.done)
 
 
 def _open_issues(app: App, states: list[TaskState]) -> Mapping[int, Issue]:
-    """What is open under any label that these states call for."""
+    """The open issues with any of the labels that these states require."""
     labels = sorted({min(labels_for(state) & MANAGED) for state in states})
     return {issue.number: issue for label in labels for issue in app.forge().open_issues(label)}
 

@@ -1,9 +1,9 @@
-"""Compare the log with itself and the forge, make derived files again, and drop what may go (phase 6).
+"""Compare the log with itself and the forge, remake derived files, and remove old transcripts (phase 6).
 
-What is approved and what happened stays as it is: events and plans are never written here.
+Approvals and events stay as they are: no plan and no existing event is changed here.
 
 Order of the sources (protocol, Source Of Truth): the local log; the comment of a finished issue (before 1.12); the
-comments of its events (before 1.10). Only what we or people with write access wrote is read (R20).
+comments of its events (before 1.10). Only text by us or by users with write access is read (R20).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from irontree.services.views.report import write_brief, write_projections
 
 
 def repair(app: App) -> tuple[AuditFinding, ...]:
-    """Settle what crashes left, remake loop files, issue texts, labels and briefs; what was different.
+    """Settle what crashes left, and remake loop files, issue texts, labels and briefs; returns what was different.
 
-    The caller holds the driver lock. What the forge cannot do now is told and tried again next time.
+    The caller holds the driver lock. What the forge cannot do now is reported and tried again next time.
     """
     leftovers = app.upkeep.remove_leftovers()
     app.upkeep.drop_caches()
@@ -78,7 +78,7 @@ def _issue(app: App, world: World, state: TaskState) -> Iterator[AuditFinding]:
 
 
 def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[str]:
-    """Our text of a published issue is a projection of its plan."""
+    """Restore our text of a published issue, which is derived from its plan."""
     title, body = own_words(app, world, state)
     ours = adopted_revision(title, body)
     if adopted_revision(issue.title, issue.body) == ours:
@@ -90,7 +90,7 @@ def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[st
 
 
 def _comment(app: App, world: World, state: TaskState) -> Iterator[str]:
-    """What the newest event asks must be there to be read; earlier ones that were deleted stay deleted."""
+    """Post the newest event's question again if it was deleted; earlier comments stay deleted."""
     if not is_question_deleted(app, state):
         return
     ledger = app.deliveries.load(state.issue_number)
@@ -113,7 +113,7 @@ def _sections(brief: str) -> set[str]:
     return {line.removeprefix("## ") for line in brief.splitlines() if line.startswith("## ")}
 
 
-# --- Write the log of an issue anew from its comments
+# --- Restoring the log of an issue from its comments
 
 
 LOCAL: Final = "local events"
@@ -121,7 +121,7 @@ LOCAL: Final = "local events"
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """Where the events of one issue came from. `problems` are blocks in its comments that cannot be used."""
+    """Where the events of one issue came from. `problems` are unusable blocks in its comments."""
 
     issue_number: int
     source: str
@@ -130,23 +130,23 @@ class Restoration:
     diverging: tuple[int, ...] = ()
     problems: tuple[Problem, ...] = ()
     distrusted: int = 0
-    """Comments with events by people whose word does not count."""
+    """The number of comments with events by authors without write access."""
 
     @property
     def is_local(self) -> bool:
-        """Whether the issue has a log here, which is the primary source: nothing else was looked at."""
+        """Whether the issue has a log here, which is the primary source: then no other was read."""
         return self.source == LOCAL
 
     @property
     def sound(self) -> bool:
-        """Whether all of it is there, and nothing contradicts itself."""
+        """Whether all its events are there without contradictions."""
         return bool(self.events) and not (self.missing or self.problems)
 
 
 def restore(app: App, issue_number: int) -> Restoration:
-    """Say where the events of this issue are; write them to the log if it has none. The caller holds the driver lock.
+    """Find the events of this issue, and write them to the log if it has none. The caller holds the driver lock.
 
-    A gap event stands last where something is missing, or the comments contradict each other. Raises RemoteFailed.
+    If events are missing or the comments contradict each other, a gap event comes last. Raises RemoteFailed.
     """
     local = app.log.read(issue_number)
     if local.highest_sequence:
@@ -172,7 +172,7 @@ def _marked(comment: Comment, records: Iterable[Record[IssueEvent]]) -> Iterator
 
 
 def _write(app: App, issue_number: int, found: RestoredStream) -> None:
-    """The ledger first: what an older tool has said in comments is not said again, but the gap is."""
+    """Write the ledger first: comments posted by an older tool are not posted again, but the gap is reported."""
     said = max(record.event.sequence for record in found.records if not isinstance(record.event, SequenceGapDetected))
     app.deliveries.save(issue_number, EffectLedger(said))
     origin = app.origin.meta()
@@ -180,41 +180,41 @@ def _write(app: App, issue_number: int, found: RestoredStream) -> None:
     app.repository.mark_history()
 
 
-# --- Compare the log with itself and with the forge
+# --- Comparing the log with itself and with the forge
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """What was found and recorded. `open_questions` is everything that waits for a person."""
+    """What was found and recorded. `open_questions` is everything that waits for a user."""
 
     restored: tuple[Restoration, ...]
     gaps: tuple[int, ...]
     settled: tuple[tuple[int, str], ...]
-    """What became of requests to merge, by issue number, in words."""
+    """What happened to pull requests, by issue number, as text."""
     outside: tuple[AuditFinding, ...]
     approved_again: tuple[int, ...]
     undelivered: tuple[str, ...]
     open_questions: tuple[Question, ...]
     problems: tuple[str, ...]
     unseen: tuple[int, ...] = ()
-    """Issues of which the forge shows none: a person has to say whether it is the right one, or that they are gone."""
+    """Issues missing while the forge shows none at all: a user says whether it is the right one or they are gone."""
 
     @property
     def pending_acceptance(self) -> tuple[Question, ...]:
-        """Those of the open questions that wait for acceptance (contract, reconcile)."""
+        """The open questions that wait for acceptance (contract, reconcile)."""
         return tuple(question for question in self.open_questions if question.reason == "pending_acceptance")
 
 
 def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
-    """Restore lost logs, record gaps and what happened outside, deliver what is due, make the briefs again.
+    """Restore lost logs, record gaps and changes on the forge, deliver what is due, and render the briefs again.
 
-    With *issue_number*, that issue's log is restored from its comments too where it has none; else those of open
-    issues that carry our labels are. The caller holds the driver lock. Never marks anything done.
+    With *issue_number*, only that issue's log is restored from its comments, if it has none; otherwise those of all
+    open issues with our labels. The caller holds the driver lock. Never marks anything done.
     """
     restored = tuple(_restored(app, issue_number))
     world = read_world(app)
     gaps = tuple(number for number, replay in world.replays.items() if _record_gap(app, number, replay))
-    _delivered(app, world)  # first: what is not done yet by us looks like something done by others
+    _delivered(app, world)  # first: effects of ours that are still due look like changes by others
     fetch_targets(app, world, world.states.values())
     settled = settle_requests(app, read_world(app))  # their merge closes issues, which is no close from outside
     outside = look_outside(app, read_world(app), issue_number)
@@ -238,12 +238,12 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
 
 
 def _delivered(app: App, world: World) -> tuple[str, ...]:
-    """What could not be delivered of all that is due."""
+    """Deliver everything that is due; returns what could not be delivered."""
     return tuple(failure for number in app.log.streams() for failure in deliver(app, world, number).failures)
 
 
 def _restored(app: App, issue_number: int | None) -> Iterator[Restoration]:
-    """What became of the issues that have no events here; of the one that was asked for, in any case."""
+    """The restorations of issues without events here; that of *issue_number* whatever its result."""
     try:
         wanted = [issue_number] if issue_number else sorted(_without_events(app))
         found = [restore(app, number) for number in wanted]
@@ -261,7 +261,7 @@ def _without_events(app: App) -> set[int]:
 
 
 def _record_gap(app: App, number: int, replay: Replay) -> bool:
-    """One gap event per set of missing sequences (R13); none over what a newer version wrote."""
+    """Record one gap event per set of missing sequences (R13); none over events by a newer version."""
     if not replay.missing or replay.state is None:
         return False
     stream = app.log.read(number)
@@ -272,7 +272,7 @@ def _record_gap(app: App, number: int, replay: Replay) -> bool:
 
 
 def not_seen(numbers: tuple[int, ...]) -> tuple[str, str]:
-    """What to say of issues of which the forge shows none, and what a person does about it."""
+    """The message and remedy for issues of which the forge shows none."""
     first = f"irontree checkup reconcile issue-{numbers[0]}"
     remedy = (
         "if it is another forge or account, correct that; `irontree init --from-backup` brings back issues of the "
@@ -294,13 +294,13 @@ def _problems(world: World, restored: Iterable[Restoration], unseen: tuple[int, 
 
 
 LONG: Final = ("output.log", "prompt.md")
-"""Of an attempt's folder; its `result.json` says how it ended and what it took, and is small."""
+"""Large files in an attempt's folder; its small `result.json` holds how it ended and what it used."""
 
 
 def drop_old_transcripts(app: App) -> tuple[str, ...]:
-    """Remove the transcripts of issues that were done so many days ago (`automations.keep_transcripts_days`).
+    """Remove the transcripts of issues done more than `automations.keep_transcripts_days` days ago.
 
-    The files, relative to the repository; none while the setting is 0, or where the log does not say when.
+    Returns the files, relative to the repository; none if the setting is 0, or if the log does not say when.
     """
     days = app.preferences().automations.keep_transcripts_days
     if not days:
