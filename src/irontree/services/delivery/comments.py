@@ -1,4 +1,4 @@
-"""Status comments: what an audible event or an open question says to the people who follow the issue (R9, R10)."""
+"""Status comments: what an audible event or an open question tells the users who follow the issue (R9, R10)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from irontree.services.views.history import failed_check, rules_for_denied, rule
 
 @dataclass(frozen=True, slots=True)
 class CommentView:
-    """A status comment. `marker` is the hidden line that recognises it; without `action` the template's own stands."""
+    """A status comment. `marker` is the hidden line that identifies it; without `action` the template's own is used."""
 
     number: int
     marker: str
@@ -30,30 +30,30 @@ class CommentView:
     attempt: int = 0
     attempts: int = 0
     request: str = ""
-    """Where the request to merge is whose merge accepts the work."""
+    """The address of the pull request whose merge accepts the work."""
     answers: tuple[str, ...] = ()
-    """The commands by which a comment answers, each as its usage has it; empty where nothing is asked."""
+    """The commands with which a comment answers, as their usage; empty if nothing is asked."""
     gate: str = ""
     allows: tuple[str, ...] = ()
-    """What `/allow` would approve, a rule each; empty where it is no answer."""
+    """The rules that `/allow` would approve; empty if that is no answer."""
 
 
 def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = "") -> str:
-    """A hidden, opaque line that recognises our comment of this event: neither hex nor an event name (R9).
+    """A hidden, opaque line that identifies our comment on this event: neither hex nor an event name (R9).
 
-    *suffix* tells comments apart that follow from events alike: of a stream that begins again, or a reply.
+    *suffix* distinguishes comments on otherwise equal events: of a renewed stream, or a reply.
     """
     event = record.event
     return _marker(issue_number, f"{event.task_key}/{event.approved_revision}/{event.sequence}{suffix}")
 
 
 def loop_marker(issue_number: int, loop_id: str, sequence: int) -> str:
-    """The same for the question that a loop asks itself, by the sequence of its event."""
+    """The marker of the comment with a loop's own question, by the sequence of its event."""
     return _marker(issue_number, f"{loop_id}/{sequence}")
 
 
 def answer_marker(issue_number: int, comment_id: str) -> str:
-    """The same for what we say to an answer in a comment that was not taken."""
+    """The marker of our reply to an answer in a comment that was refused."""
     return _marker(issue_number, f"answer/{comment_id}")
 
 
@@ -63,7 +63,7 @@ def _marker(issue_number: int, name: str) -> str:
 
 
 def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
-    """Post *text*, which ends with *marker*, unless our own account has; the comment's address. Raises RemoteFailed."""
+    """Post *text*, which ends with *marker*, unless our account has; returns the comment's URL. Raises RemoteFailed."""
     forge = app.forge()
     there = next((known for known in forge.comments(issue_number) if known.ours and marker in known.body), None)
     return (there or forge.post_comment(issue_number, text)).url
@@ -89,13 +89,13 @@ def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEv
 
 
 def question_in(app: App, state: TaskState) -> Question | None:
-    """What the issue asks in this state; None if nothing."""
+    """The question that the issue asks in this state; None if it asks nothing."""
     rule = halt_of(state)
     return question_about(state, rule, loop_of(open_loops(app), state.task_key)) if rule else None
 
 
 def _allows(app: App, world: World, state: TaskState) -> tuple[str, ...]:
-    """What the answer `allow` would approve, for whoever gives it in a comment; empty where it makes no difference."""
+    """The rules that the answer `allow` would approve, for the comment; empty if it would not help."""
     if not offers_permission(app, world, state):
         return ()
     return rules_in_words(rules_for_denied(app.log.read(state.issue_number)))
@@ -104,7 +104,7 @@ def _allows(app: App, world: World, state: TaskState) -> tuple[str, ...]:
 def comment_text(app: App, event: str, view: CommentView) -> str:
     """The rendered status comment of an audible event.
 
-    Never one that the Slim Comment Invariant forbids (R10): then the template's own words stand alone.
+    If the Slim Comment Invariant forbids it (R10), the template is rendered with its own text only.
     """
     text = app.renderer.render(comment_template(event), comment=view)
     if not status_problems(text):
@@ -118,25 +118,25 @@ def comment_template(event: str) -> str:
 
 
 def _what_failed(app: App, record: Record[IssueEvent]) -> str:
-    """The check that failed, for an outcome that says nothing else."""
+    """The check that failed, for an outcome without another reason."""
     failed = failed_check(app, record.event)
     return failed.check.complaint if failed else ""
 
 
 def _reason(record: Record[IssueEvent]) -> str:
-    """One line: the reason given, the first of several, or what a person's decision was."""
+    """One line: the reason, the first of several, or a user's decision."""
     told = record.told
     if told.note and not told.why[0]:
         return f"sent back by {told.by or 'a person'}: {told.note}"
     return told.why[0]
 
 
-# --- Our comments as they stand on the forge, held against what one may hold
+# --- Checking our comments on the forge against the comment policy
 
 
 @dataclass(frozen=True, slots=True)
 class CommentFinding:
-    """A comment of ours that holds what it must not; `comment` is its address, `problems` are words for people."""
+    """A comment of ours with content that it must not have; `comment` is its address, `problems` are for display."""
 
     issue_number: int
     comment: str
@@ -144,10 +144,10 @@ class CommentFinding:
 
 
 def lint_comments(app: App) -> tuple[CommentFinding, ...]:
-    """Every comment of our own account that this program posted and that breaks the policy. Reads only.
+    """Every comment that this program posted with our account and that breaks the policy. Only reads.
 
-    What users wrote with the same account carries no marker of ours and is not checked. Raises
-    RemoteFailed if the forge cannot be read.
+    Comments that users wrote with the same account have no marker of ours and are not checked. Raises RemoteFailed if
+    the forge cannot be read.
     """
     return tuple(finding for number in app.log.streams() for finding in _findings(app, number))
 
@@ -161,31 +161,31 @@ def _findings(app: App, issue_number: int) -> Iterator[CommentFinding]:
             yield CommentFinding(issue_number, comment.url or comment.id, problems)
 
 
-# --- Open questions, each with the issue under which a comment answers it
+# --- Open questions, each with the issue on which a comment answers it
 
 
 def asked_in_comments(app: App) -> tuple[Question, ...]:
-    """What issues and loops ask now, with where a comment answers it and by what our comment that asks is known.
+    """The open questions of issues and loops, each with the issue for answers and the markers of our comment.
 
-    Not of tasks that were skipped, or whose loop was stopped. Reads only.
+    Excludes tasks that were skipped or whose loop was stopped. Only reads.
     """
     world, loops = read_world(app), read_loops(app)[0]
     return tuple(filter(None, (_placed(app, world, loops, one) for one in open_questions(app, world, loops))))
 
 
 def asked_at(app: App, issue_number: int) -> Question | None:
-    """What is asked under that issue now."""
+    """The question now open on that issue; None if there is none."""
     return next((question for question in asked_in_comments(app) if question.under == issue_number), None)
 
 
 def place_of(loop: Loop, world: World) -> TaskState | None:
-    """Under which issue a question of the loop itself stands: that of its last transition; None before the first."""
+    """The issue for a loop's own questions: that of its last transition; None before the first."""
     last = loop.entity.transitions[-1].task_key if loop.entity.transitions else ""
     return world.states.get(last)
 
 
 def _placed(app: App, world: World, loops: Sequence[Loop], question: Question) -> Question | None:
-    """The question with its place; None of a loop that has none, or whose issue asks something itself."""
+    """The question with its place; None for a loop without one, or whose issue asks a question itself."""
     if question.issue_number is not None:
         state, record = world.state(question.issue_number), app.log.read(question.issue_number).records[-1]
         markers = issue_markers(state, record, question.loop_id)
@@ -200,6 +200,6 @@ def _placed(app: App, world: World, loops: Sequence[Loop], question: Question) -
 
 
 def issue_markers(state: TaskState, record: Record[IssueEvent], loop_id: str | None) -> tuple[str, ...]:
-    """The marker of the comment that *record* posts, and that of the halt of its loop (R10)."""
+    """The markers of the comment that *record* posts, and of the one on its loop's halt (R10)."""
     suffixes = (state.renewed_from, f"{state.renewed_from}/{loop_id}")
     return tuple(comment_marker(state.issue_number, record, suffix) for suffix in suffixes)

@@ -1,9 +1,9 @@
-"""Bring the forge to what the log says: labels, comments, replies, closing (R9). Never stops the work.
+"""Bring the forge in line with the log: labels, comments, replies, closing (R9). Never stops the work.
 
-The ledger is written behind the effects, so a crash repeats them, and they are made to be: an effect that is there is
-left alone. What failed is tried again next time.
+The ledger is written after the effects. A crash therefore repeats them, which is safe: an effect that is already there
+is left alone. What failed is tried again next time.
 
-What the loop itself asks (its budget, a gap) is told where it last worked: there a comment can answer it.
+A loop's own questions (its budget, a gap) are posted on the issue where it last worked: a comment there can answer.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from irontree.services.views.report import criteria_of
 
 
 def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
-    """Deliver what is due for this issue and return the ledger. The caller holds the driver lock.
+    """Deliver what is due for this issue; returns the ledger. The caller holds the driver lock.
 
-    Of *world* only the plans count: what happened to the issue is read from its log.
+    Only the plans of *world* are used: what happened to the issue is read from its log.
     """
     stream, ledger = app.log.read(issue_number), app.deliveries.load(issue_number)
     state = stream.replayed().state
@@ -84,16 +84,16 @@ def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
 
 
 def _is_gone_for_good(app: App, stream: Stream, issue_number: int) -> bool:
-    """Whether there is nothing to deliver to: the issue is gone, and a user let its work go on without it."""
+    """Whether there is nothing to deliver to: the issue is gone, and a user let its work continue without it."""
     if not is_given_up(stream.records):
         return False
-    with suppress(*FORGE_FAILED):  # it cannot be said now
+    with suppress(*FORGE_FAILED):  # unknown at the moment
         return app.forge().read_issue(issue_number) is None
     return False
 
 
 def _post_comments(app: App, world: World, stream: Stream, after: int) -> tuple[int, str | None]:
-    """Post what audible events call for, in order; how far it got, and what stopped it."""
+    """Post the comments that are due after *after*, in order; returns the sequence reached, and what stopped it."""
     for state, record in due_comments(stream):
         if record.event.sequence <= after:
             continue
@@ -110,14 +110,14 @@ def due_comments(stream: Stream) -> Iterator[tuple[TaskState, Record[IssueEvent]
         before = state
         try:
             state = evolve(before, record)
-        except IllegalTransition:  # it counts for nothing; a gap event behind it does
+        except IllegalTransition:  # it does not count; a gap event after it does
             continue
         if _calls_for_comment(before, record.event):
             yield state, record
 
 
 def _calls_for_comment(before: TaskState | None, event: IssueEvent) -> bool:
-    """Audible events, but only the first of a row that costs nothing (R12)."""
+    """Audible events, but only the first of several in a row that cost no attempt (R12)."""
     repeated = before is not None and before.free_event == event.event
     return CATEGORY[event.event] == "audible" and not repeated
 
@@ -128,7 +128,7 @@ def _post(app: App, world: World, state: TaskState, record: Record[IssueEvent]) 
 
 
 def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
-    """Set what the state calls for; with *ensure*, it is not known yet that all of them exist (contract, labels)."""
+    """Set the labels for the state; with *ensure*, first create those that may not exist yet (contract, labels)."""
     if ensure:
         app.forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
     wanted = labels_for(state)
@@ -136,9 +136,9 @@ def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
 
 
 def _opened_again_at(stream: Stream) -> int:
-    """The sequence at which a person let work go on behind the newest closing by others, a merge too; 0 if none did.
+    """The sequence at which a user resumed work after the newest close by others, including a merge; 0 if none did.
 
-    The ledger stays before it until the issue is open: once it is behind, a closing is a person's new word.
+    The ledger stays before it until the issue is open: a close found after that is a new decision by a user.
     """
     events = [record.event for record in stream.records]
     closed = max((event.sequence for event in events if _says_closed(event)), default=None)
@@ -153,13 +153,13 @@ def _says_closed(event: IssueEvent) -> bool:
 
 
 def _reopen(app: App, state: TaskState) -> None:
-    """Open an issue again that was closed outside; not one that is done by now."""
+    """Reopen an issue that was closed outside, unless it is done by now."""
     if not state.done:
         app.forge().edit_issue(state.issue_number, state="open")
 
 
 def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:
-    """Do it; what stood in the way, behind the contract's word for this *failure*."""
+    """Run *effect*; returns what prevented it, after the contract's name for this *failure*."""
     try:
         effect()
     except FORGE_FAILED as error:
@@ -169,12 +169,12 @@ def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:
 
 # --- Replies: prose for the author of an issue when its work converges (protocol, Reply Dispatch; R10)
 #
-# At most one per attempt, tried once: a reply that could not be posted is a warning, and the log says null. The note of
-# a user decides whether there is one, and is never part of it.
+# At most one per attempt, tried once: if it cannot be posted, that is a warning, and the log holds null. A user's note
+# helps to decide whether there is a reply, and is never part of it.
 
 
 def reply_where_due(app: App, world: World, state: TaskState, ledger: EffectLedger, reached: int) -> EffectLedger:
-    """Decide about a reply for each event behind the ledger, up to *reached*, and post it; the ledger after that."""
+    """Decide about a reply to each event after the ledger, up to *reached*, and post it; returns the new ledger."""
     after = max(ledger.replied, ledger.sequence)
     for record in app.log.read(state.issue_number).records:
         if after < record.event.sequence <= reached and record.event.event in REPLYING:
@@ -184,9 +184,9 @@ def reply_where_due(app: App, world: World, state: TaskState, ledger: EffectLedg
 
 
 def _reply(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> str | None:
-    """Reply to one event if that is decided; what went wrong."""
+    """Reply to one event if the decision is to reply; returns what went wrong."""
     if record.event.event == "verify_pending_acceptance" and state.sequence > record.event.sequence:
-        return None  # it was answered already
+        return None  # it has been answered already
     try:
         decision = reply_decision(app, state, record)
         if decision.yes:
@@ -197,7 +197,7 @@ def _reply(app: App, world: World, state: TaskState, record: Record[IssueEvent])
 
 
 def reply_decision(app: App, state: TaskState, record: Record[IssueEvent]) -> ReplyDecision:
-    """Whether this event is replied to, and why; Raises ConfigRefused where the configuration cannot be read."""
+    """Whether to reply to this event, and why. Raises ConfigRefused if the configuration cannot be read."""
     events = [record.event for record in app.log.read(state.issue_number).records]
     opportunity = Opportunity(
         note=_note(app, state, record),
@@ -209,7 +209,7 @@ def reply_decision(app: App, state: TaskState, record: Record[IssueEvent]) -> Re
 
 
 def _note(app: App, state: TaskState, record: Record[IssueEvent]) -> str:
-    """The verifier's, or at finalization that of who accepted."""
+    """The verifier's note; at finalization, that of the user who accepted."""
     if record.event.event != "checkup_done":
         return record.told.verifier_note
     accepted = last_of(app.log.read(state.issue_number), "checkup_accept_recorded")
@@ -248,23 +248,23 @@ def _reply_text(app: App, world: World, state: TaskState, record: Record[IssueEv
 
 
 def _document(app: App, state: TaskState, event: IssueEvent) -> str | None:
-    """Where the notes of the verification are that this event rests on."""
+    """The document with the notes of the verification on which this event rests."""
     if event.completion_basis != "verified":
         return None
     return newest_document(app.log.read(state.issue_number))
 
 
-# --- `loop_halted` belongs to no issue
+# --- Comments on a loop's halt
 
 
 _FAILED: Final = "comment_post_failed: loop halted: "
 
 
 def tell_halts(app: App, world: World) -> None:
-    """Comment where a loop has halted at an issue whose newest event posted nothing; once for each such event.
+    """Post a comment where a loop has halted at an issue whose newest event posted none; once for each such event.
 
-    The caller holds the driver lock. What cannot be posted stands in the issue's ledger, and is tried again the next
-    time work is taken up.
+    The caller holds the driver lock. A comment that cannot be posted is noted in the issue's ledger, and tried again by
+    the next driver.
     """
     for loop in read_loops(app)[0]:
         if loop.entity.status == "halted":
@@ -273,14 +273,14 @@ def tell_halts(app: App, world: World) -> None:
 
 
 def tell_halts_if_free(app: App, who: str, *, wait_seconds: float) -> None:
-    """Do so if the driver lock is free in time; if not, whoever takes work up next does."""
+    """Run `tell_halts` if the driver lock is free in time; if not, the next driver does."""
     with suppress(Busy), app.driver.hold(who, wait_seconds=wait_seconds):
         tell_halts(app, read_world(app))
 
 
 def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
     state = world.states.get(entity.halt_at_task_key or "")
-    if state is None or world.halt_of(state) is None:  # answered, and the loop has not gone on yet
+    if state is None or world.halt_of(state) is None:  # answered, but the loop has not resumed yet
         return
     stream, ledger = app.log.read(state.issue_number), app.deliveries.load(state.issue_number)
     marker = comment_marker(state.issue_number, stream.records[-1], f"{state.renewed_from}/{entity.loop_id}")
