@@ -118,7 +118,7 @@ def approve(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
 
     The caller holds the driver lock. Raises ApprovalRefused if *revision* is not the proposal's, if approving would no
     longer do what was shown, if a task has open questions, or in a form if a task has a gate; Busy while a loop that it
-    would replace is active; NotEligible if another loop has some of the tasks. Raises as reading the source does.
+    would replace is active; NotEligible if another loop has some of the tasks. Also raises the errors of `Source.read`.
     """
     _require_as_shown(app, proposal)
     if app.origin.channel == FORM:

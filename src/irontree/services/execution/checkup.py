@@ -30,9 +30,9 @@ class Decider:
     by: str
     note: str = ""
     reviews: tuple[str, ...] = ()
-    """The ids of the reviews on the forge that say so."""
+    """The ids of the forge's reviews that made this decision."""
     allowed: tuple[str, ...] = ()
-    """The rules for the agent that the answer added to those that are approved."""
+    """The rules for the agent that this answer added to the approved ones."""
 
     def meta(self) -> dict[str, Any]:
         """The keys for the event's `meta:`."""
@@ -47,9 +47,9 @@ class Decider:
 def accept(app: App, issue_number: int, decider: Decider) -> TaskState:
     """Accept exactly the pending anchor: publish it and record who accepted. The caller holds the driver lock.
 
-    Commits nothing. If it cannot be published now, the issue stays pending; what only more work can cure (a
-    conflict, checks that fail together with what was published meanwhile) is recorded as that (R14).
-    Raises NotEligible unless it is pending.
+    Commits nothing. If it cannot be published now, the issue stays pending; a problem that only more work can solve (a
+    conflict, checks that fail together with newly published work) is recorded as such (R14). Raises NotEligible unless
+    the issue is pending.
     """
     world = read_world(app)
     state = _require(world, issue_number, Phase.PENDING, "nothing waits for acceptance")
@@ -85,7 +85,7 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
 
 
 def send_back(app: App, issue_number: int, decider: Decider) -> TaskState:
-    """Turn a pending acceptance into a failed verification with the person's note as context (R14)."""
+    """Turn a pending acceptance into a failed verification, with the user's note as context (R14)."""
     world = read_world(app)
     state = _require(world, issue_number, Phase.PENDING, "nothing waits for acceptance")
     if not decider.note:
@@ -96,15 +96,15 @@ def send_back(app: App, issue_number: int, decider: Decider) -> TaskState:
 
 
 def fail_pending(app: App, world: World, state: TaskState, meta: dict[str, Any]) -> TaskState:
-    """Record that what waits for acceptance failed after all; *meta* says by whom, and why."""
+    """Record that a pending acceptance failed after all; *meta* says who decided this and why."""
     subject = _pending_subject(world, state)
-    # What the checks said then: nothing is verified again only to be sent back.
+    # Use the stored results: nothing is verified again only to be sent back.
     report = app.results.load(state.issue_number, subject.anchor) or check(app, subject, subject.anchor)
     return failed(app, subject, report, retryable=state.may_retry, meta=meta)
 
 
 def aggregate(app: App, issue_number: int) -> TaskState:
-    """Complete a container from its planned children, all done by evidence (B11, contract)."""
+    """Complete a container whose planned children are all done by evidence (B11, contract)."""
     world = read_world(app)
     state = _require(world, issue_number, Phase.CONTAINER, "only a container that waits is aggregated")
     children = world.children.get(state.task_key, ())
@@ -118,7 +118,7 @@ def aggregate(app: App, issue_number: int) -> TaskState:
 
 
 def finalize(app: App, issue_number: int) -> TaskState:
-    """Bind the recorded evidence: the issue is done. Raises NotEligible without evidence; mutates nothing then."""
+    """Record that the issue is done by its evidence. Raises NotEligible, changing nothing, if there is none."""
     state = _require(read_world(app), issue_number, Phase.VERIFIED, "there is no completion evidence yet")
     return record(
         app,
@@ -133,10 +133,10 @@ def finalize(app: App, issue_number: int) -> TaskState:
 def unblock(
     app: App, issue_number: int, resolution: Resolution, decider: Decider, *, extra_attempts: int = 0
 ) -> TaskState:
-    """Clear a block or a terminal failure: go on, verify the same commit again, or retry (R13).
+    """Clear a block or a terminal failure: resume, verify the same commit again, or retry (R13).
 
-    Append-only: needs no driver lock. Raises NotEligible unless the issue is blocked or failed, and *resolution*
-    is a way on from there.
+    Only appends an event, so needs no driver lock. Raises NotEligible unless the issue is blocked or failed and
+    *resolution* is possible there.
     """
     state = read_world(app).state(issue_number)
     require_sound(state)
@@ -161,12 +161,12 @@ def unblock(
 
 
 def _restored(state: TaskState, resolution: Resolution) -> dict[str, Any]:
-    """The common keys of the state that holds from here."""
+    """The common keys of the state from here on."""
     code_ref = state.commit
     if resolution == "verify":
         return _work_keys("verify", code_ref)
     if resolution == "retry":
-        # After a conflict the next attempt starts afresh on the target's tip: it keeps no commit of its own.
+        # After a conflict the next attempt starts from the target's tip: it keeps no commit of its own.
         return _work_keys("run", None if state.blocking_check in OVERTAKEN else code_ref)
     back = state.before or state
     return snapshot(back) | {"approval_state": back.approval_state}
@@ -193,7 +193,7 @@ def _still_pending(app: App, state: TaskState, decider: Decider, reason: str, re
 
 
 def _pending_subject(world: World, state: TaskState) -> Subject:
-    """What the person was shown: the pending event's anchor; refused if the issue's tip is not it (R14)."""
+    """The pending event's anchor, as the user saw it. Raises NotEligible if it is not the newest commit (R14)."""
     if state.anchor is None or (state.has_code and state.commit != state.anchor):
         raise NotEligible(
             f"issue-{state.issue_number}: the pending commit is no longer the newest", remedy="verify it again first"

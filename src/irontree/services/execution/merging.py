@@ -1,9 +1,9 @@
-"""What became of a pull request: its merge is the acceptance (R15); that of abandoned work is closed (R7, R14).
+"""What happened to a pull request: its merge is the acceptance (R15); that of abandoned work is closed (R7, R14).
 
-Given up is a stream that a changed text replaced, a task that its document was approved without, and one that a person
-skipped in its loop. Derived from the log, and done where it was not done yet, as any other effect (R9).
+Work is abandoned if a changed text replaced its stream, if its document was approved without it, or if a user skipped
+it in its loop. This is derived from the log, and made up for where it was not done yet, like any effect (R9).
 
-People say no by a review that asks for changes, CI by a check that fails: both are the context of the next attempt.
+Users object with a review that requests changes, CI with a failed check: both are context for the next attempt.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _SKIPPED: Final = "its task was skipped"
 
 
 def withdraw_requests(app: App, world: World, skipped: Collection[str]) -> None:
-    """Close what is open of them, with a comment that says why; *skipped* are task keys.
+    """Close the open pull requests of abandoned work, with a comment that says why; *skipped* are task keys.
 
-    What the forge does not take now is done the next time. The caller holds the driver lock.
+    What the forge cannot do now is done next time. The caller holds the driver lock.
     """
     for state in world.states.values():
         dropped = _CANCELLED if state.task_key in world.cancelled else _SKIPPED if state.task_key in skipped else ""
@@ -55,13 +55,13 @@ def withdraw_requests(app: App, world: World, skipped: Collection[str]) -> None:
 
 
 def _given_up(state: TaskState, dropped: str) -> str:
-    """What was given up of an issue, as a name: its earlier stream, and the request of a task that was *dropped*."""
+    """A name for what was abandoned of an issue: its earlier stream, and the request of a task that was *dropped*."""
     request = str(state.request) if state.request and dropped else ""
     return f"{state.renewed_from} {request}".strip()
 
 
 def _requests(app: App, state: TaskState, dropped: str) -> Iterator[tuple[int, str, str]]:
-    """Number, reason and the marker of our comment, of each."""
+    """The number and reason of each request to close, with the marker of our comment."""
     streams = [(app.log.read_archived(name), _RENEWED) for name in app.log.archives(state.issue_number)]
     if dropped and not state.done:
         streams.append((app.log.read(state.issue_number), dropped))
@@ -85,12 +85,12 @@ def _withdraw(app: App, state: TaskState, number: int, why: str, marker: str) ->
     app.progress.note(f"request #{number} of #{state.issue_number} was closed: {why}")
 
 
-# --- What became of a request to merge
+# --- What happened to a pull request
 
 
 REQUEST_CLOSED: Final = "request-closed"
 VERIFIED_AGAIN: Final = frozenset({REQUEST_CLOSED, MERGED_MEANWHILE})
-"""Blocking checks behind which the same commit is verified again, and proposed, or its merge found."""
+"""Blocking checks after which the same commit is verified again, and either proposed again or found merged."""
 _SAYS_WHAT_TO_CHANGE: Final = ("changes_requested", "commented")
 _HELD_UP: Final = {Phase.READY: "was sent back", Phase.TERMINAL: "had failed", Phase.BLOCKED: "was blocked"}
 NO_REVIEW_TEXT: Final = "asks for changes, without saying which"
@@ -98,7 +98,7 @@ NO_REVIEW_TEXT: Final = "asks for changes, without saying which"
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a request cannot be merged as it is: a person's review, or a check of CI that failed."""
+    """Why a pull request cannot be merged as it is: a user's review, or a failed check of CI."""
 
     by: str
     note: str = ""
@@ -107,9 +107,9 @@ class Objection:
 
 
 def settle_requests(app: App, world: World) -> tuple[TaskState, ...]:
-    """Look at every open request, record what became of it, and close those of work that was given up: the new states.
+    """Record what happened to every open pull request, and close those of abandoned work; returns the new states.
 
-    What the forge cannot show now is looked at the next time. The caller holds the driver lock, and delivers.
+    What the forge cannot show now is checked next time. The caller holds the driver lock, and delivers.
     """
     settled = []
     skips = skipped(read_loops(app)[0], world) if any(s.request for s in world.states.values()) else frozenset[str]()
@@ -128,15 +128,15 @@ def settle_requests(app: App, world: World) -> tuple[TaskState, ...]:
 
 
 def _is_merged(app: App, state: TaskState) -> bool:
-    """Whether it was accepted after all: of skipped work nothing else is looked at."""
+    """Whether it was accepted after all; nothing else counts for skipped work."""
     request = app.forge().read_pull_request(state.request or 0)
     return request is not None and request.merged
 
 
 def lift_draft(app: App, state: TaskState) -> None:
-    """Make the request of work that was just verified ready to merge, unless there is CI, which may not have begun.
+    """Mark the request of just verified work as ready to merge, unless there is CI, which may not have begun.
 
-    Where the commit that it stands on was looked at by CI, the next look at the request decides (R15).
+    If CI has checked the commit underneath, the next check of the request decides (R15).
     """
     if not state.is_proposed or state.base_sha is None:
         return
@@ -149,9 +149,9 @@ def lift_draft(app: App, state: TaskState) -> None:
 
 
 def _may_be_merged(app: App, state: TaskState) -> bool:
-    """Whether it has a request that should not be merged now, and no question about its merge was asked yet.
+    """Whether its request should not be merged now, and no question about a merge has been asked yet.
 
-    What waits for its verification finds the merge itself.
+    An issue that waits for verification finds the merge itself.
     """
     holds_still = state.phase in _HELD_UP
     worked_on = held(state).phase in (Phase.READY, Phase.COMMITTED, Phase.PENDING, Phase.TERMINAL)
@@ -178,7 +178,7 @@ def _ask_about_merge(app: App, state: TaskState) -> TaskState | None:
 
 
 def settle_request(app: App, world: World, state: TaskState) -> TaskState | None:
-    """Record a merge, a close or an objection; None if there is nothing new. Raises RemoteFailed."""
+    """Record a merge, a close or an objection; returns None if there is nothing new. Raises RemoteFailed."""
     app.repository.base(world.plan(state).policy.publish)  # the forge of plain files sees a merge only as fetched
     request = app.forge().read_pull_request(state.request or 0)
     if request is None or (request.state == "closed" and not request.merged):
@@ -196,7 +196,7 @@ def settle_request(app: App, world: World, state: TaskState) -> TaskState | None
 
 
 def _make_ready_where_due(app: App, state: TaskState, request: PullRequest, checks: Sequence[CommitCheck]) -> None:
-    """Once for each attempt, when CI has ended: who makes it a draft again has a reason."""
+    """Do so once per attempt, when CI has ended: whoever makes it a draft again has a reason."""
     if not request.draft or any(check.state == "pending" for check in checks):
         return
     ledger = app.deliveries.load(state.issue_number)
@@ -207,21 +207,21 @@ def _make_ready_where_due(app: App, state: TaskState, request: PullRequest, chec
 
 
 def reviews_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[str]:
-    """The ids of the reviews by which work was sent back: not every forge says which commit one is about."""
+    """The ids of reviews that sent work back; not every forge says which commit a review is about."""
     return frozenset(review for record in records for review in record.told.reviews)
 
 
 def failures_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[tuple[str, str]]:
-    """The checks of CI, each with its commit, by which work was sent back: the same again would come to the same."""
+    """CI's checks that sent work back, each with its commit: repeating them would give the same result."""
     return frozenset((told.failed_check, told.failed_at) for record in records if (told := record.told).failed_at)
 
 
 def objection_to(
     request: PullRequest, reviews: Sequence[Review], checks: Sequence[CommitCheck], heard: Collection[str] = ()
 ) -> Objection | None:
-    """The newest word of each person with write access about the newest commit, then what CI says of it (R15, R20).
+    """The newest review of the newest commit by each user with write access, then CI's result (R15, R20).
 
-    A review sends back once, those *heard* are left out; so does a check at a commit, *checks* are those that did not.
+    A review sends work back only once, so those *heard* are left out; *checks* excludes those that already have.
     """
     about = [review for review in reviews if review.trusted and review.commit in (request.head_sha, "")]
     words = [review for review in about if review.id not in heard]
@@ -250,7 +250,7 @@ def _line(remark: Remark) -> str:
 
 
 def _sent_back(app: App, world: World, state: TaskState, request: PullRequest, objection: Objection) -> TaskState:
-    """The request is a draft again until the next attempt is verified."""
+    """Make the request a draft until the next attempt is verified, and record the objection."""
     with suppress(*FORGE_FAILED):
         app.forge().edit_pull_request(request.number, draft=True)
     if objection.check is None:
@@ -271,9 +271,9 @@ def _named(check: CommitCheck) -> str:
 
 
 def _merged(app: App, world: World, state: TaskState, request: PullRequest) -> TaskState:
-    """The merge is what everybody has: that commit is the evidence, if the target has it, and it has what was verified.
+    """Record the merge as acceptance, if the target has its commit and that contains what was verified; else ask.
 
-    What people add to verified work is theirs to answer for; what replaces it is asked about.
+    Users answer for what they add to verified work; if they replaced it, they are asked about it.
     """
     plan, anchor = world.plan(state), state.anchor or ""
     where = plan.policy.publish

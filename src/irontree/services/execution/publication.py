@@ -40,7 +40,7 @@ from irontree.services.views.report import changed_files
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """What became of the notes, and why. *tip* is what is published: the checked commit, or the notes' on top of it."""
+    """What happened to the notes, and why. *tip* is what is published: the checked commit, or that of its notes."""
 
     tip: str
     why: str
@@ -49,9 +49,9 @@ class Promotion:
 
 
 def promote(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> Promotion:
-    """Commit notes on top of the commit that *report* is about, if there are any worth it. Publishes nothing.
+    """Commit notes on top of the commit that *report* is about, if any are worth it. Publishes nothing.
 
-    A commit made before a crash is found by its ref and used again: what has no ref was never published.
+    A commit made before a crash is found by its ref and reused; one without a ref was never published.
     """
     setup, changed = plan.policy.workspace.setup, changed_files(app, state)
     decision = decide_promotion(plan.policy.promotion.mode, Knowledge(node, setup, changed))
@@ -88,7 +88,7 @@ def _kept(
 
 
 def _document(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> Document:
-    """The new document, or the one that is there with an update at its end: never overwritten.
+    """The new document, or the existing one with an update at its end; it is never overwritten.
 
     Text by authors without write access stays on the issue (R20).
     """
@@ -119,13 +119,13 @@ T = TypeVar("T")
 ROUNDS: Final = 3
 BRANCH_MOVED: Final = "request-branch-moved"
 OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten", BRANCH_MOVED, MERGED_WITHOUT})
-"""Blocking checks behind which the work is done again, on top of the target as it is by then."""
+"""Blocking checks after which the work is done again, on top of the target as it is then."""
 BACKOFF_SECONDS: Final = (1.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """`sha`, the checked commit, is on the target, with what *promotion* says on top; `report` holds its results."""
+    """The target has `sha`, the checked commit, and *promotion* on top of it; `report` holds the results."""
 
     sha: str
     report: CheckReport
@@ -134,13 +134,13 @@ class Landed:
 
     @property
     def warnings(self) -> list[str]:
-        """What did not go as it should."""
+        """The warnings of the publication and of the notes."""
         return [warning for warning in (self.warning, self.promotion.warning) if warning]
 
 
 @dataclass(frozen=True, slots=True)
 class RedAtMerge:
-    """The checks fail together with the target's *tip*; `target_alone_red` if they fail without us too."""
+    """The checks fail on the merge with the target's *tip*; `target_alone_red` if they fail without our change too."""
 
     report: CheckReport
     tip: str
@@ -173,7 +173,7 @@ def publish_commit(
 ) -> Publication:
     """Publish `report.anchor`, or a merge of it with the moved target that passes *run_checks* as well.
 
-    What *on_top* puts on the checked commit goes out with it, in one push.
+    What *on_top* adds to the checked commit is published with it, in one push.
     """
     report = _merge_before_a_crash(app, plan, state, report, run_checks) or report
     for _ in range(ROUNDS):
@@ -197,7 +197,7 @@ def publish_commit(
 
 
 def _publish(app: App, plan: Plan, anchor: str, promotion: Promotion) -> tuple[Published | Moved, Promotion]:
-    """Publish what *promotion* put on top of *anchor*; if that is refused, *anchor* alone: notes cost no work."""
+    """Publish what *promotion* put on top of *anchor* or, if that is refused, *anchor* alone: notes cost no work."""
     publish = app.repository.publish
     try:
         return patiently(app, partial(publish, promotion.tip, plan.policy.publish)), promotion
@@ -209,7 +209,7 @@ def _publish(app: App, plan: Plan, anchor: str, promotion: Promotion) -> tuple[P
 
 
 def patiently(app: App, action: Callable[[], T]) -> T:
-    """Talk to a remote; transient failures are tried again with growing pauses before any event is written (R12).
+    """Talk to a remote; retry transient failures with growing pauses before any event is written (R12).
 
     Raises Cancelled when asked to stop meanwhile.
     """
@@ -226,7 +226,7 @@ def patiently(app: App, action: Callable[[], T]) -> T:
 def _merge_before_a_crash(
     app: App, plan: Plan, state: TaskState, report: CheckReport, run_checks: RunChecks
 ) -> CheckReport | None:
-    """The green results of a merge that this attempt made already and perhaps published: that is where it goes on."""
+    """The passed results of a merge that this attempt made, and perhaps published, before a crash; else None."""
     workspace, token = app.repository.workspace("run", plan.policy.workspace), state.run_token
     merged = app.repository.find_token(token, base=report.anchor, source=workspace) if token else None
     if merged is None or app.repository.lacking((merged,)):
@@ -236,7 +236,7 @@ def _merge_before_a_crash(
 
 
 def _is_red_alone(plan: Plan, at_merge: CheckReport, tip: str, run_checks: RunChecks) -> bool:
-    """Whether the repository's own checks fail without the change too; the task's own ones must fail there."""
+    """Whether the repository's own checks fail without the change too; the task's own checks are bound to."""
     if not _is_the_repositorys(plan, at_merge.failed):
         return False
     return _is_the_repositorys(plan, run_checks(tip).failed)
@@ -248,7 +248,7 @@ def _is_the_repositorys(plan: Plan, result: CheckResult | None) -> bool:
 
 
 def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str | None:
-    """The merge with *tip*; one made before a crash is found by its ref and used again."""
+    """The merge with *tip*, None on a conflict; one made before a crash is found by its ref and reused."""
     ref = merge_ref(state, tip)
     known = app.repository.read_ref(ref)
     if known:
@@ -262,7 +262,7 @@ def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str |
 
 
 def _rewritten(plan: Plan, base: str) -> Never:
-    """Refuse a rewritten target: a merge would bring back what was removed from its history."""
+    """The outcome for a rewritten target: a merge would bring back what was removed from its history."""
     branch = plan.policy.publish.target_branch
     return Never(
         "target-rewritten",
@@ -280,18 +280,18 @@ def _conflict(plan: Plan, tip: str) -> Never:
     )
 
 
-# --- `publish.mode: pull_request`: a verified commit is proposed on a branch of its own
+# --- `publish.mode: pull_request`: a verified commit is proposed on its own branch
 
 
 STATUS_NAME: Final = "irontree/verify"
-"""Of our own commit status: what CI says stands beside it."""
+"""The name of our own commit status, which appears beside those of CI."""
 
 _LOOK_AT_FORGE: Final = "look at the branch and its requests on the forge, put that right, then go on"
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """The commit is the newest of an open request to merge."""
+    """The commit is the newest of an open or merged pull request."""
 
     number: int
     url: str
@@ -303,15 +303,15 @@ def proposes(plan: Plan) -> bool:
 
 
 def branch_policy(plan: Plan, state: TaskState, node: PlanNode) -> PublishPolicy:
-    """Where this task's commits are pushed to."""
+    """The policy for pushing this task's commits to its branch."""
     return plan.policy.publish.on_branch(request_branch(state, node))
 
 
 def base_of_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> str:
-    """What an attempt stands on: the tip of the task's branch, with what people pushed there; else the target's.
+    """The base of an attempt: the tip of the task's branch, with what others pushed there; else the target's tip.
 
-    What is left of a branch that was merged is not gone on with. A commit that was neither pushed nor merged is
-    replaced on its own base. Raises RemoteFailed.
+    A branch left over from a merge is not continued. A commit that was neither pushed nor merged is replaced on its own
+    base. Raises RemoteFailed.
     """
     try:
         tip = patiently(app, lambda: app.repository.base(branch_policy(plan, state, node)))
@@ -332,7 +332,7 @@ def base_of_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> s
 
 
 def has_merged(app: App, plan: Plan, state: TaskState, node: PlanNode, request: PullRequest, sha: str) -> bool:
-    """Whether the merge of *request* brought *sha* to the target: in its history, squashed, or to the letter.
+    """Whether the merge of *request* brought *sha* to the target: in its history, squashed, or with equal content.
 
     Others may have added to its branch, or put other work there. Raises RemoteFailed.
     """
@@ -349,9 +349,9 @@ def has_merged(app: App, plan: Plan, state: TaskState, node: PlanNode, request: 
 def propose_commit(
     app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport
 ) -> Proposed | NotNow | Never:
-    """Push the verified commit to its branch, and have one open request for it; the same again changes nothing.
+    """Push the verified commit to its branch, and ensure one open request for it; repeating this changes nothing.
 
-    One that was merged before the log could name it is that request (R9).
+    If one was merged before the log could name it, that request is returned (R9).
     """
     try:
         last = patiently(app, lambda: newest_request(app, plan, state, node))
@@ -373,7 +373,7 @@ def propose_commit(
 
 
 def newest_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> PullRequest | None:
-    """The newest one to merge this task's branch into the target, in whatever state; one to elsewhere is not ours."""
+    """The newest request to merge this task's branch into the target, an open one first; other targets do not count."""
     found = app.forge().find_pull_requests(request_branch(state, node))
     ours = [request for request in found if request.base_branch == plan.policy.publish.target_branch]
     return next((request for request in ours if request.state == "open"), ours[-1] if ours else None)
@@ -382,7 +382,7 @@ def newest_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> Pu
 def _have_request(
     app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport
 ) -> PullRequest:
-    """The open request of the branch; a draft as long as the log does not call its commit verified (R15)."""
+    """The open request of the branch; a draft until the log calls its commit verified (R15)."""
     forge, there = app.forge(), newest_request(app, plan, state, node)
     title, body = summary(node.title), _body(app, world, state, plan, node, report)
     if there is None or there.state != "open":
@@ -408,7 +408,7 @@ def _quiet(criterion: Criterion) -> Criterion:
 
 
 def _say_verified(app: App, report: CheckReport) -> None:
-    """A status beside those of CI, for whoever looks at the request; without one nothing is missing."""
+    """Set a status beside those of CI, for readers of the request; a failure to set it is ignored."""
     with suppress(*FORGE_FAILED):
         said = f"{len(report.results)} checks passed at this commit"
         app.forge().set_commit_status(report.anchor, name=STATUS_NAME, state="success", description=said)

@@ -1,6 +1,6 @@
-"""What was approved begins: every node gets an issue and a stream, exactly once (protocol, phase 2; R7, R8).
+"""Publishes what was approved: every node gets an issue and a stream, exactly once (protocol, phase 2; R7, R8).
 
-The issue of an adopted one is there already, and its text is never edited.
+The issue of an adopted task exists already, and its text is never edited.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from irontree.services.work.preflight import is_as_approved, is_changed
 
 PublicationStatus = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
 PublishedNodes = tuple[tuple[PlanNode, int, PublicationStatus], ...]
-"""The nodes of the plans in publication order, each with its issue and what became of it."""
+"""The nodes of the plans in publication order, each with its issue number and what was done about it."""
 
 
 def publish(app: App, *plans: Plan) -> PublishedNodes:
-    """Make an issue and a stream for each node that has none, in dependency order; what became of each.
+    """Create an issue and a stream for each node that has none, in dependency order; returns what was done about each.
 
-    Of several plans none may be of the same task or document as another: the log is read once for all of them.
+    No two of *plans* may share a task or document: the log is read once for all of them.
 
-    Safe to call again at any time: an event that exists is not written again, an issue that exists is found by
-    its key, an adopted one by its number. A task whose own text changed and that is not done begins a fresh stream;
-    the issue of one that the document no longer has is closed. One whose log cannot be read is left alone, and
-    the user is told (R13). The caller holds the driver lock.
+    Safe to repeat at any time: an existing event is not written again, and an existing issue is found by its key or, if
+    adopted, by its number. An unfinished task whose own text changed begins a fresh stream; the issue of a task that
+    the document no longer has is closed. A stream that cannot be read is left alone, with a warning (R13). The caller
+    holds the driver lock.
     """
     world = read_world(app)
     published = tuple(found for plan in plans for found in _publish_plan(app, world, plan))
@@ -56,7 +56,7 @@ def publish(app: App, *plans: Plan) -> PublishedNodes:
 
 
 def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode, int, PublicationStatus]]:
-    # The one task of an adopted issue was never out of its plan.
+    # The only task of an adopted issue was never removed from its plan.
     previous = None if plan.adoption else newest_plan(app, plan.spec_path, besides=plan.spec_revision)
     numbers = {key: state.issue_number for key, state in world.states.items()}
     for node in publication_order(plan.nodes):
@@ -74,7 +74,7 @@ def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode
 
 
 def cut_short(app: App, world: World) -> tuple[Plan, ...]:
-    """The plans in force of which a task has no issue yet, or still has the stream of an earlier text (R6)."""
+    """The plans in force with a task that has no issue yet, or still has the stream of an earlier text (R6)."""
     unfinished = (
         plan
         for key, plan in world.plans.items()
@@ -102,7 +102,7 @@ def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, in
 
 
 def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
-    """The stable metadata and text of a task; parents and dependencies by number where they have one in *numbers*."""
+    """The issue's metadata and text; parents and dependencies appear by number, if they have one in *numbers*."""
     locators = {key: f"#{number}" for key, number in numbers.items()}
     return app.renderer.render(
         "issues/body.md",
@@ -116,9 +116,9 @@ def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int])
 
 
 def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
-    """Create the issue and look again: of two publishers at once, the one with the higher number takes the lower one.
+    """Create the issue and check again: of two created at the same time, the one with the lower number counts.
 
-    What it created in vain is closed, and no longer carries the key.
+    The other one is closed and no longer carries the key.
     """
     created = app.forge().create_issue(node.title, body, (TASK_TYPES[node.type].label,))
     if app.log.read(created.number).highest_sequence:
@@ -144,10 +144,10 @@ def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, Pu
 
 
 def _damage(app: App, number: int) -> str | None:
-    """What is wrong with the log of an issue that has no state though it is there."""
+    """What is wrong with the log of an issue that exists but has no state; None if it has no log."""
     if app.log.read(number).highest_sequence:
         return "its first event cannot be read"
-    # Had it a stream once, it would be worked on and published a second time, begun anew.
+    # A stream that was lost must not begin anew: its task would be worked on and published a second time.
     lost = any(path.startswith(f".mino/events/issue-{number}/") for path in app.repository.lost_files())
     return "its events were there and are gone (`irontree audit` names them)" if lost else None
 
@@ -155,7 +155,7 @@ def _damage(app: App, number: int) -> str | None:
 def _own_issue(app: App, plan: Plan, node: PlanNode) -> Issue | None:
     """The issue that carries our key, the lowest of several.
 
-    Raises RequirementsRefused if it was made from another document, which may have been published from elsewhere (R8).
+    Raises RequirementsRefused if it was made from another document, which may have been published elsewhere (R8).
     """
     trusted = _trusted_issues(app, node)
     document = marked_document(trusted[0].body) if trusted else None
@@ -171,7 +171,7 @@ def _own_issue(app: App, plan: Plan, node: PlanNode) -> Issue | None:
 
 
 def _trusted_issues(app: App, node: PlanNode) -> tuple[Issue, ...]:
-    """Those that carry the key; only those by us or by users with write access count (R8)."""
+    """The issues that carry the key; only those by us or by users with write access count (R8)."""
     return tuple(issue for issue in app.forge().find_issues(key_marker(node.task_key)) if issue.trusted)
 
 
@@ -197,7 +197,7 @@ def _published(node: PlanNode, values: Mapping[str, Any]) -> IssueEvent:
 
 
 def _adopted(app: App, adoption: Adoption, renewed: Mapping[str, str], values: Mapping[str, Any]) -> IssueEvent:
-    """Behind an archived stream it is a re-adoption (protocol, Re-adoption)."""
+    """The adoption event; after an archived stream, that of a re-adoption (protocol, Re-adoption)."""
     origin: dict[str, Any] = {
         "adopted_from": f"{app.forge().name}_issue",
         "issue_url": adoption.url,
@@ -214,7 +214,7 @@ def _adopted(app: App, adoption: Adoption, renewed: Mapping[str, str], values: M
 
 
 def _renewed_from(app: App, number: int) -> dict[str, str]:
-    """The stream before this one, for `meta:`; looked for, since a crash may lie between its archiving and now."""
+    """The stream before this one, for `meta:`, from the archives, since a crash may have come after archiving."""
     archives = app.log.archives(number)
     if not archives:
         return {}
@@ -222,16 +222,16 @@ def _renewed_from(app: App, number: int) -> dict[str, str]:
 
 
 def _revision_in(app: App, archive: str) -> str:
-    """What the earlier stream was approved for, by its events; its folder is named after that, if none can be read."""
+    """The revision that an archived stream was approved for: by its events, or by its name if none can be read."""
     records = app.log.read_archived(archive).records
     return records[-1].event.approved_revision if records else archive.partition("-rev-")[2].partition("-")[0]
 
 
 def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:
-    """Whether the task begins a fresh stream: its text changed and it is not done, or a person reopened it (R7).
+    """Whether the task begins a fresh stream: it changed and is not done, or a user reopened it (R7).
 
-    An adopted issue is its whole text: whoever takes it in anew reopens it.
-    One that is being reopened when the driver dies is no longer done: the plan decides, not the phase.
+    An adopted issue is its whole text: adopting it again reopens it. If the driver dies while a task is being reopened,
+    the task is no longer done; so the plan decides, not the phase.
     """
     if plan.adoption or ((state.done or state.phase is Phase.STALE) and node.task_key in plan.reopened):
         return state.approved_revision != plan.spec_revision
@@ -241,12 +241,12 @@ def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:
 def _renew(
     app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapping[str, int]
 ) -> tuple[int, PublicationStatus]:
-    """End the old stream, move it away by one rename, begin a new one."""
+    """End the old stream, archive it by one rename, and begin a new one."""
     if state.problem:
         return _left_alone(app, state.issue_number, state.problem)
     if state.phase is not Phase.STALE:
         record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
-    app.deliveries.save(state.issue_number, EffectLedger())  # first: the new stream must not begin behind the old
+    app.deliveries.save(state.issue_number, EffectLedger())  # first: the new stream must not inherit the old one's
     app.log.archive(state.issue_number, state.approved_revision)
     if plan.adoption is None:
         body = issue_body(app, plan, node, numbers)
@@ -265,7 +265,7 @@ def _left_alone(app: App, number: int, problem: str) -> tuple[int, PublicationSt
 
 
 def _continue(app: App, previous: Plan | None, node: PlanNode, state: TaskState) -> tuple[int, PublicationStatus]:
-    """Leave the stream as it is; the issue of a task that was cancelled and is wanted again is opened."""
+    """Keep the stream; reopen the issue of a task that was cancelled and is back in the document."""
     came_back = previous is not None and node.task_key not in {known.task_key for known in previous.nodes}
     if came_back and not state.done:
         app.forge().edit_issue(state.issue_number, state="open")
@@ -280,15 +280,15 @@ def _close_cancelled(app: App, world: World) -> None:
             app.progress.note(f"#{issue.number} {issue.title}: cancelled")
 
 
-# --- Tasks that wait for an approval go on once they have it (R7)
+# --- Resuming tasks that waited for their approval (R7)
 
 
 def release_approved(app: App, world: World, by: str = "irontree", channel: str | None = "reverted") -> tuple[int, ...]:
-    """Let every task go on that waits for an approval it has by now; the issues it did so for (R7).
+    """Resume every task that waited for an approval and has it now; returns their issue numbers (R7).
 
-    If its text and configuration are what was approved again, no one has to say so.
+    No one has to approve again if text and configuration are back to what was approved.
 
-    Not one whose own text was approved anew: it begins a fresh stream, and if that was cut short it is asked again.
+    A task whose own text was approved anew begins a fresh stream instead or, if that was cut short, asks again.
     """
     states = [s for s in world.states.values() if not s.problem and s.task_key in world.plans.keys() - world.cancelled]
     adopted = [state for state in states if state.phase is Phase.ADOPTED and _has_approval(world, state)]
@@ -307,6 +307,6 @@ def _has_approval(world: World, state: TaskState) -> bool:
 
 
 def go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:
-    """Record the approval that this task waited for; it is again what it was before."""
+    """Record the approval that this task waited for; returns its state, which is what it was before."""
     restored = snapshot(state.before or state)
     return record(app, state, TaskApproved, **restored, by=by, channel=channel or app.origin.channel)

@@ -1,7 +1,7 @@
-"""Reviewers: agents that look at a commit once its checks have passed (R18).
+"""Reviewers: agents that review a commit once its checks have passed (R18).
 
-What a reviewer says becomes one more result of the report: stored, shown, and context of the next attempt. Evidence
-that it cites covers criteria which nothing else covers.
+A review becomes another result in the report: stored, shown, and context for the next attempt. Evidence that it cites
+covers criteria that nothing else covers.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ VERDICT_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class NoVerdict:
-    """A reviewer gave no usable answer, for which the attempt is not to blame."""
+    """A reviewer gave no usable answer, through no fault of the attempt."""
 
     check: str
     reason: str
     remedy: str = ""
     waits: bool = False
-    """Only time helps: its service has a limit, or cannot be reached."""
+    """Whether only time helps: the reviewer's service has a limit, or cannot be reached."""
     retry_at: datetime | None = None
     took: Mapping[str, object] = field(default_factory=dict)
-    """What asking took, for `meta.reviewers`."""
+    """What asking used, for `meta.reviewers`."""
 
 
 def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> CheckReport | NoVerdict:
-    """Ask the reviewers that have not spoken yet about `report.anchor`, up to the first that asks for changes.
+    """Ask the reviewers that have not reviewed `report.anchor` yet, up to the first that asks for changes.
 
-    None is asked about a commit that fails its checks or changes no code. Raises Cancelled, and NotEligible once
-    no budget is left for a reviewer.
+    None is asked about a commit that fails its checks or changes no code. Returns the report with their results. Raises
+    Cancelled, and NotEligible once no budget is left for a reviewer.
     """
     spoken = {result.name for result in report.results}
     for reviewer in plan.policy.reviewers:
@@ -78,7 +78,7 @@ class _Reviewing:
     folder: Path
 
     def ask(self) -> tuple[CheckResult, dict[str, str]] | NoVerdict:
-        """Ask for an answer that can be used. Raises NotEligible once no budget is left for it."""
+        """Ask until the answer is usable, at most three times. Raises NotEligible once no budget is left for it."""
         asked = ask_agent(self.app, self._agent_request(), self._found, self._allowance)
         if isinstance(asked.found, Assessment):
             return self._result(asked.found, asked.seconds, asked.usage), self._evidence(asked.found)
@@ -99,7 +99,7 @@ class _Reviewing:
         )
 
     def _took(self, seconds: float, usage: Usage) -> dict[str, object]:
-        """What it took, for the event that says that there is no verdict; each such asking counts."""
+        """What asking used, for the event without a verdict; each asking counts separately."""
         asked = f"{self.anchor} after {self.state.sequence}"
         return {"name": self.reviewer.name, "anchor": asked, "seconds": round(seconds, 3), **usage.known()}
 
@@ -130,10 +130,10 @@ class _Reviewing:
         return NoVerdict(outcome.check, reason, waits=outcome.then == "wait", retry_at=result.retry_at)
 
     def _line_of(self, path: str, quote: str) -> int | None:
-        """Looked up in the commit, not in the copy that the reviewer had in its hands."""
+        """The line of the quote in the commit, not in the reviewer's own copy."""
         try:
             document = self.app.repository.document_at(self.anchor, path)
-        except EnvironmentRefused:  # no file of text, or none that git can name
+        except EnvironmentRefused:  # no text file, or no path that git accepts
             return None
         return line_of_quote(document.text, quote) if document else None
 
@@ -162,7 +162,7 @@ def _prompt(app: App, node: PlanNode, state: TaskState, verdict_file: Path, prob
 
 
 def took_of(report: CheckReport) -> list[dict[str, object]]:
-    """What each reviewer took that spoke about this commit, for `meta.reviewers`: whoever counts, counts each once."""
+    """What each reviewer of this commit used, for `meta.reviewers`, where each is counted once."""
     return [
         {"name": check.reviewer, "anchor": report.anchor, "seconds": result.seconds, **(result.usage or {})}
         for result in report.results

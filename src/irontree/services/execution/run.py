@@ -46,11 +46,11 @@ from irontree.services.work.preflight import (
 )
 
 _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated"})
-"""Behind these the agent ended by itself, so what it wrote is whole. Of one that was killed that is unknown."""
+"""After these failures the agent ended by itself, so what it wrote is complete; after a kill that is unknown."""
 
 
 def salvaged_work(app: App, state: TaskState) -> str | None:
-    """The commit that keeps the work of the newest such attempt since the last one that counted; None without one."""
+    """The commit that keeps the work of the newest such attempt since the last completed one; None if there is none."""
     refs = (record.told.salvage_ref for record in _turned_away(app.log.read(state.issue_number)))
     ref = next(refs, None)
     return app.repository.read_ref(ref) if ref else None
@@ -67,9 +67,9 @@ def _turned_away(stream: Stream) -> Iterator[Record[IssueEvent]]:
 
 @dataclass(frozen=True, slots=True)
 class _RunningAttempt:
-    """What one attempt works with; *before* is the state that it began from, *tree_of* the commit with its files.
+    """What one attempt works with: *before* is the state that it began from, *tree_of* the commit with its files.
 
-    That is None where it began with those of *base*.
+    That is None if it began with the files of *base*.
     """
 
     before: TaskState
@@ -83,9 +83,9 @@ class _RunningAttempt:
 
 
 def run(app: App, issue_number: int) -> TaskState:
-    """Take one attempt at the issue, or record why none may start. The caller holds the driver lock.
+    """Make one attempt at the issue, or record why none may start; returns the state. The caller holds the driver lock.
 
-    Raises NotEligible when the issue may not run now, or no budget is left for it; nothing is written then.
+    Raises NotEligible, with nothing written, if the issue may not run now or no budget is left for it.
     """
     world = read_world(app)
     state = world.state(issue_number)
@@ -105,10 +105,10 @@ def run(app: App, issue_number: int) -> TaskState:
 
 
 def recover(app: App, issue_number: int) -> TaskState:
-    """Settle an attempt that was cut off, by evidence (R11). The caller holds the driver lock.
+    """Settle an interrupted attempt by evidence (R11); returns the state. The caller holds the driver lock.
 
-    Our own commit found by ref or token becomes run_completed; otherwise all that differs from the base is
-    kept under a salvage ref, and run_interrupted gives the attempt back.
+    If our own commit is found by ref or token, run_completed is recorded. Otherwise run_interrupted gives the attempt
+    back, and what differs from the base is kept under a salvage ref.
     """
     world = read_world(app)
     state = world.state(issue_number)
@@ -140,15 +140,15 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
     try:
         workspace.prepare(base, tree_of=attempt.tree_of, cancel=app.cancel)
         result = _call_agent(app, attempt)
-    except IrontreeError as error:  # its program was not started
+    except IrontreeError as error:  # the agent's program was not started
         return _could_not_work(app, attempt, error, NOT_STARTED)
     return _settle(app, attempt, result)
 
 
 def _earlier_tree(state: TaskState, base: str, aside: str | None) -> str | None:
-    """What was put *aside*, or the commit of the attempt before, if it stood on *base*.
+    """What was put *aside*, or the previous attempt's commit, if it was made on *base*.
 
-    Laid over any other, it would undo what others did.
+    On any other base it would undo the work of others.
     """
     if base != state.base_sha:
         return None
@@ -156,9 +156,9 @@ def _earlier_tree(state: TaskState, base: str, aside: str | None) -> str | None:
 
 
 def _base(app: App, plan: Plan, node: PlanNode, state: TaskState, aside: str | None) -> str:
-    """A later attempt keeps the base of the commit it replaces, or of what was put *aside* (R5); else the target's tip.
+    """The base of the commit to replace, or of the work put *aside* (R5); for a first attempt, the target's tip.
 
-    What was proposed, and what stands on its branch without us, is not replaced: the attempt stands on it.
+    Proposed work, and commits that others put on its branch, are not replaced: the attempt builds on them.
     """
     if proposes(plan):
         return base_of_request(app, plan, state, node)
@@ -188,9 +188,9 @@ def _call_agent(app: App, attempt: _RunningAttempt) -> AgentResult:
 def _prompt(
     app: App, node: PlanNode, plan: Plan, state: TaskState, present: Collection[str], *, goes_on: bool = False
 ) -> str:
-    """The task, its criteria and checks, and the failure context of the attempt before (protocol, phase 4).
+    """The task, its criteria and checks, and the failure context of the previous attempt (protocol, phase 4).
 
-    *present* are the names at the top of the workspace; *goes_on*: what a cut-off attempt had done is there too.
+    *present*: the names at the top level of the workspace; *goes_on*: an interrupted attempt's work is there too.
     """
     return app.renderer.render(
         "prompts/run.md",
@@ -207,7 +207,7 @@ def _prompt(
 
 
 def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskState:
-    """Decide by what it says, how it ended and what is in the workspace; the checks judge what there is (R11)."""
+    """Decide by the agent's claim, how it ended and what is in the workspace; the checks judge the result (R11)."""
     seen = AttemptEvidence(result.ended, result.exit_code, result.claim, result.failure)
     if stopped := stopped_by(seen):
         return _stopped(app, attempt, result, stopped)
@@ -227,7 +227,7 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
 
 
 def _stopped(app: App, attempt: _RunningAttempt, result: AgentResult, outcome: AttemptOutcome) -> TaskState:
-    """Give the attempt back, and have a person or a timer say when it is tried again (R12)."""
+    """Give the attempt back, and let a user or a timer decide when to try again (R12)."""
     state = _interrupted(app, attempt, outcome.reason, _observed(result))
     if outcome.then == "give_back":
         return state
@@ -237,7 +237,7 @@ def _stopped(app: App, attempt: _RunningAttempt, result: AgentResult, outcome: A
 
 
 def _with_last_words(reason: str, result: AgentResult) -> str:
-    """Add the program's last words, which mostly tell why an attempt came to nothing."""
+    """Add the program's last message, which usually explains why an attempt produced nothing."""
     said = (result.claim.words if result.claim else "") or result.output_tail.strip().rpartition("\n")[2]
     return f"{reason}: {said[:_LAST_WORDS]}" if said else reason
 
@@ -279,7 +279,7 @@ def _completed(
 
 
 def _beside(made: Committed | None) -> dict[str, list[str]]:
-    """What is not in the commit as the agent left it: what hooks dropped, and commits of its own, which were joined."""
+    """How the commit differs from what the agent left: paths dropped by hooks, and its own commits that were joined."""
     dropped, joined = (made.dropped, made.joined) if made else ((), ())
     return ({"dropped": list(dropped)} if dropped else {}) | ({"joined": list(joined)} if joined else {})
 
@@ -304,7 +304,7 @@ _LOOK_AT_HOOKS = "look at what git said and at the repository's hooks, then go o
 
 
 def _is_refused_again(app: App, attempt: _RunningAttempt, kept: str | None) -> bool:
-    """Whether it is what was refused last time to the letter: repeating cannot cure that (R12)."""
+    """Whether exactly this change was refused last time: repeating cannot cure that (R12)."""
     if kept is None or attempt.before.last_event != "run_commit_failed":
         return False
     earlier = app.repository.read_ref(salvage_ref(attempt.before))
@@ -326,7 +326,7 @@ def _interrupted(app: App, attempt: _RunningAttempt, reason: str, seen: Mapping[
 def _could_not_work(app: App, attempt: _RunningAttempt, error: IrontreeError, seen: Mapping[str, object]) -> TaskState:
     """The workspace could not be prepared, or the agent's adapter failed: give the attempt back and ask.
 
-    A git process that was killed raises no question: it is tried again, a few times (R12).
+    A killed git process raises no question: the attempt is repeated a few times (R12).
     """
     state = _interrupted(app, attempt, error.message, seen)
     if app.cancel.is_set() or (isinstance(error, GitFailed) and error.killed):
@@ -361,7 +361,7 @@ NOT_STARTED: Final[Mapping[str, object]] = {"agent": {"ended": "not_started"}}
 
 
 def _last_seen(app: App, attempt: _RunningAttempt) -> dict[str, object]:
-    """What is known of an agent that was cut off: what its adapter kept of its end, else how long it had at most."""
+    """What is known of an interrupted agent: its result as stored by its adapter, or else its maximum duration."""
     kept = result_in(transcript_folder(app, attempt.state))
     if usage := usage_in(kept):
         return {"seconds": kept.get("seconds"), "agent": usage}
@@ -381,7 +381,7 @@ def _observed(result: AgentResult) -> dict[str, object]:
 
 
 def _claimed(result: AgentResult) -> dict[str, object]:
-    """What it says of itself: claims, for the report to set against what was observed."""
+    """What the agent says of itself: claims, which the report sets against what was observed."""
     claim = result.claim
     claimed: dict[str, object] = {"claims_success": claim.ok, "claims": claim.kind} if claim else {}
     return claimed | {"failure": result.failure, "session": result.session, "denied": list(result.denied)}

@@ -1,4 +1,4 @@
-"""The steps of an issue: what is next, taking it, and before that settling what an earlier process left undone."""
+"""The steps of an issue: what is next, taking it, and first settling what an earlier process left unfinished."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from irontree.services.work.preflight import block, block_for
 
 
 def require_not_landed(app: App, world: World, state: TaskState) -> None:
-    """Raise AnswerRefused if the commit that waits is on its target, fetched now; as last fetched if it is away."""
+    """Raise AnswerRefused if the target, fetched now if it can be, already has the commit that waits for acceptance."""
     fetch_targets(app, world, (state,))
     for number, what, way_on in landed(app, world, (state,)):
         raise AnswerRefused(f"issue-{number}: {what}; only acceptance is left", remedy=way_on)
 
 
 def fetch_targets(app: App, world: World, states: Iterable[TaskState]) -> None:
-    """Fetch the targets of what waits for acceptance; one that is away stays as last fetched.
+    """Fetch the targets of commits that wait for acceptance; one that cannot be reached stays as last fetched.
 
     The caller holds the driver lock.
     """
@@ -56,9 +56,9 @@ def fetch_targets(app: App, world: World, states: Iterable[TaskState]) -> None:
 
 
 def landed(app: App, world: World, states: Iterable[TaskState]) -> Iterator[tuple[int, str, str]]:
-    """Issue number, what is the matter, and what to do, of those that wait though their target has their commit.
+    """Issue number, problem and remedy of each commit that waits for acceptance although its target has it.
 
-    As last fetched.
+    As of the last fetch.
     """
     for state in states:
         if not waits_with_commit(world, state) or state.anchor is None:
@@ -85,14 +85,14 @@ def waits_with_commit(world: World, state: TaskState) -> bool:
 
 
 def settle_leftovers(app: App, *, spare: str = "") -> World:
-    """Kill what still runs, and settle by evidence every attempt that was cut off, in whatever loop it was.
+    """Kill leftover processes and settle every interrupted attempt by evidence, whatever loop it was in.
 
-    Until then its work is only in the workspace, which publication and the next attempt use too. *spare* is the key
-    of the task whose recovery is the caller's own step. The caller holds the driver lock. Returns what the log says
-    then.
+    Until then an attempt's work is only in the workspace, which publication and the next attempt use too. *spare* is
+    the key of the task whose recovery is the caller's own step. The caller holds the driver lock. Returns the state of
+    the log after that.
     """
     app.children.kill_leftovers()
-    app.run_lock.remove()  # one that died behind its last event of an attempt could not
+    app.run_lock.remove()  # a driver that died after an attempt's last event left it
     world = read_world(app)
     cut_off = [s for s in world.states.values() if _cut_off(world, s) and s.task_key != spare]
     for state in cut_off:
@@ -101,7 +101,7 @@ def settle_leftovers(app: App, *, spare: str = "") -> World:
 
 
 def catch_up(app: App) -> None:
-    """Settle what was left, and deliver what is due: the first thing in every command that drives (R7, R9).
+    """Settle leftovers and deliver what is due: the first action of every driving command (R7, R9).
 
     The caller holds the driver lock.
     """
@@ -123,10 +123,10 @@ def catch_up(app: App) -> None:
 
 
 def _finish_publications(app: App, world: World) -> bool:
-    """Go on with what was approved, and cut short before all of it had issues (R6); whether there was any.
+    """Continue approved publications that were cut short (R6); returns whether there were any.
 
-    What cannot be yet is gone on with later. Where the log or a plan cannot be read nothing is: a task may only seem
-    to have no issue.
+    What cannot be published now is continued later. If the log or a plan cannot be read, nothing is published: a task
+    might only seem to have no issue.
     """
     unfinished = () if world.problems else cut_short(app, world)
     for plan in unfinished:
@@ -139,7 +139,7 @@ def _finish_publications(app: App, world: World) -> bool:
 
 
 def _cut_off(world: World, state: TaskState) -> bool:
-    """An attempt that can be settled: its log can be trusted, and a plan says how."""
+    """Whether an interrupted attempt can be settled: its log can be trusted, and a plan lists it."""
     return state.phase is Phase.RUNNING and state.problem is None and state.task_key in world.plans
 
 
@@ -155,8 +155,8 @@ def _is_due(app: App, state: TaskState) -> bool:
 class Idle:
     """Nothing can be done on this issue now: it is done, cancelled, or waits for others or for its loop.
 
-    `unasked` is what the issue itself waits for though its loop is over for it: it is not asked here, but an answer
-    that was given already counts.
+    `unasked` is the issue's question after its loop has ended for it: it is not asked here, but an answer already given
+    counts.
     """
 
     reason: str
@@ -168,7 +168,7 @@ SKILL: Final = {Recover: "run", Run: "run", Verify: "verify", Finalize: "checkup
 
 
 def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step | Question | Idle:
-    """What this issue needs now, by its log. Writes nothing."""
+    """What this issue needs now, according to its log. Writes nothing."""
     world = read_world(app)
     return _next_in(app, world, world.state(issue_number), loop_id)
 
@@ -196,12 +196,11 @@ def _next_in(app: App, world: World, state: TaskState, loop_id: str | None) -> S
 
 
 def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: float = 0, note: str = "") -> TaskState:
-    """Take one step under the driver lock, and deliver what follows from it (R3, R9, R12).
+    """Take one step under the driver lock, and deliver its effects; returns the issue's state (R3, R9, R12).
 
-    *note* is what a person wants to say in the report of a verification.
-    What stands in the step's way is recorded as a question to a person, wherever the log allows to (R12). Raises Busy
-    when another driver lives, NotEligible when the log has moved on or the loop calls for something else by now,
-    Cancelled when asked to stop.
+    *note* is the user's remark for a verification's report. What prevents the step is recorded as a question wherever
+    the log allows it (R12). Raises Busy while another driver is active, NotEligible if the log has moved on or the loop
+    needs another step first, Cancelled when asked to stop.
     """
     skill = SKILL[type(step)]
     with app.driver.hold(f"{step.task_key}, {skill}", wait_seconds=wait_seconds):
@@ -212,7 +211,7 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
                 _require_turn(app, world, step, loop_id)
                 loop.spend(app, loop_id, step.task_key, skill)
             state = _take(app, step, number, note)
-        except NotEligible:  # nothing is left to do but what a driver did not get to that died behind its event
+        except NotEligible:  # only effects are left that an earlier driver died before
             deliver(app, world, number)
             raise
         except (EnvironmentRefused, RemoteFailed, ConfigRefused) as error:
@@ -224,7 +223,7 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
 
 
 def follow_up(app: App, state: TaskState) -> None:
-    """What follows from new events of an issue, for all to see: the forge, the brief (R9)."""
+    """Deliver the effects of an issue's new events: on the forge, in brief and report (R9)."""
     world = read_world(app)
     deliver(app, world, state.issue_number)
     if state.request:
@@ -233,9 +232,9 @@ def follow_up(app: App, state: TaskState) -> None:
 
 
 def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
-    """Settle what was cut off, and record that the work on this issue was stopped: a person says how to go on.
+    """Settle what was interrupted, and record a stop, so that a user decides how the work continues.
 
-    Nothing is recorded where a person is asked already. The caller holds the driver lock.
+    Nothing is recorded if the issue has an open question or is done. The caller holds the driver lock.
     """
     state = settle_leftovers(app).state(issue_number)
     if state.done or halt_of(state):
@@ -246,7 +245,7 @@ def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
 
 
 def _require_turn(app: App, world: World, step: Step, loop_id: str) -> None:
-    """Raise NotEligible if the issue's next step is not *step* any more: who had the lock may have changed that."""
+    """Raise NotEligible if *step* is no longer the issue's next step: another driver may have changed that."""
     state = world.states[step.task_key]
     if (found := _next_in(app, world, state, loop_id)) != step:
         raise NotEligible(
@@ -286,7 +285,7 @@ def _blocked(app: App, issue_number: int, error: EnvironmentRefused | RemoteFail
 
 
 def _left(found: loop.Loop, state: TaskState) -> str | None:
-    """Why this issue is none of the loop's business any more, its questions included (R17)."""
+    """Why this issue, including its questions, no longer concerns the loop (R17)."""
     if state.task_key in found.cancelled:
         return "skipped in this loop"
     if not found.is_open:
@@ -303,7 +302,7 @@ def _held_back(found: loop.Loop) -> str | None:
 
 
 def _comes_first(world: World, found: loop.Loop, funds: Funds, step: Step) -> str | None:
-    """What the loop does before *step*; None if it is its turn. An answer, or a person, woke the run of the issue."""
+    """What the loop does before *step*; None if it is its turn. An answer or a user woke the issue's run."""
     first = decide(scope_of(found, world, funds))
     if first == step:
         return None
@@ -331,7 +330,7 @@ STALE_LEASE: Final = "stale-loop-lease"
 
 
 def recover_lease(app: App, loop_id: str, *, wait_seconds: float = 0) -> Halt | None:
-    """Take over what a process of ours left of another loop; where a person must confirm it, the halt to ask at.
+    """Take over what our own process left of another loop; if a user must confirm it first, returns the halt to ask at.
 
     The question is recorded at the issue that this loop would work on next. Raises Busy without the driver lock.
     """
@@ -352,7 +351,7 @@ def recover_lease(app: App, loop_id: str, *, wait_seconds: float = 0) -> Halt | 
 
 
 def take_over_lease(app: App) -> None:
-    """Do what was confirmed: the loop that had the lease has halted, and the lease is free. Nothing without one."""
+    """After the confirmation, halt the loop that had the stale lease and free the lease; nothing without one."""
     left = app.lease.stale()
     if left:
         _halt_left(app, "", left)
@@ -360,7 +359,7 @@ def take_over_lease(app: App) -> None:
 
 
 def _halt_left(app: App, loop_id: str, left: LeftLease | None) -> None:
-    """Record in the previous loop that it was taken over; another tool's may not be known here."""
+    """Record in the previous loop that it was taken over; another tool's may be unknown here."""
     if left is None or left.loop_id in (None, loop_id) or left.loop_id not in app.loops.ids():
         return
     try:

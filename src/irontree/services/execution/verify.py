@@ -63,26 +63,26 @@ class Subject:
     node: PlanNode
     anchor: str
     note: str = ""
-    """What the person who verifies wants to say; into the report to the letter."""
+    """The verifying user's note, copied verbatim into the report."""
     reviewers: tuple[dict[str, object], ...] = ()
-    """What the reviewers took that spoke about the anchor."""
+    """What the reviewers of the anchor used."""
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The keys that every event about it has in its `meta:`."""
+        """The keys in the `meta:` of every event about this verification."""
         return ({"verifier_note": self.note} if self.note else {}) | self.took
 
     @property
     def took(self) -> dict[str, Any]:
-        """`meta.reviewers`."""
+        """The key `meta.reviewers`, if there were any."""
         return {"reviewers": list(self.reviewers)} if self.reviewers else {}
 
 
 def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
-    """Check the issue's commit and record one of the outcomes A to E, or what stands in the way.
+    """Check the issue's commit and record one of the outcomes A to E, or a block; returns the state after it.
 
-    Results stored for the same commit and commands are used again: then only publication is left. The
-    caller holds the driver lock. Raises NotEligible when nothing is committed, Cancelled when asked to stop.
+    Results stored for the same commit and commands are reused: then only publication is left. The caller holds the
+    driver lock. Raises NotEligible if nothing is committed or no budget is left, Cancelled when asked to stop.
     """
     world = read_world(app)
     state = world.state(issue_number)
@@ -139,7 +139,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
 
 
 def _counts(stored: CheckReport, subject: Subject) -> bool:
-    """Of the same commands, and not what a person has just asked to look at again."""
+    """Whether the results are of the same commands, and not failures that a user just asked to check again."""
     asked_again = subject.state.last_event == "checkup_unblocked" and stored.failed is not None
     return stored.commands_digest == _digest(subject) and not asked_again
 
@@ -147,7 +147,7 @@ def _counts(stored: CheckReport, subject: Subject) -> bool:
 def _run_all(
     app: App, checks: CheckRunner, subject: Subject, commands: tuple[Shell, ...], workspace: Path
 ) -> tuple[CheckResult, ...]:
-    """In order, up to the first failure (contract, mino-verify step 4)."""
+    """Run the commands in order, up to the first failure (contract, mino-verify step 4)."""
     results: list[CheckResult] = []
     for command in commands:
         app.progress.note(command.shown)
@@ -188,7 +188,7 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
 def failed(
     app: App, subject: Subject, report: CheckReport, *, retryable: bool, meta: dict[str, Any] | None = None
 ) -> TaskState:
-    """Record outcome B or C; *meta* says more: a person's note (R14), or the base for the next attempt."""
+    """Record outcome B or C; *meta* adds a user's note (R14), or the base for the next attempt."""
     meta = (meta or {}) | ({"fingerprint": fingerprint(report.failed)} if report.failed else {})
     if retryable:
         meta = subject.took | meta
@@ -199,7 +199,7 @@ def failed(
 def _pending(
     app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...], request: Proposed | None = None
 ) -> TaskState:
-    """Outcome D; with an open *request*, its merge is the acceptance (R15)."""
+    """Record outcome D; with an open *request*, its merge is the acceptance (R15)."""
     meta: dict[str, Any] = {"reasons": list(reasons)}
     if request:
         asked = f"merge the request: {request.url}"
@@ -208,7 +208,7 @@ def _pending(
 
 
 def _still_proposed(app: App, subject: Subject) -> Proposed | None:
-    """The open request of an attempt before this one, which added nothing to it."""
+    """The open pull request of an earlier attempt, to which this one added nothing."""
     state, plan = subject.state, subject.plan
     if state.request is None or not proposes(plan):
         return None
@@ -217,7 +217,7 @@ def _still_proposed(app: App, subject: Subject) -> Proposed | None:
 
 
 def _red_before(app: App, state: TaskState) -> tuple[str, ...]:
-    """What CI said of the commit that is proposed, if this attempt was made for that and changed nothing."""
+    """CI's failure at the proposed commit, if this attempt was made because of it and changed nothing."""
     judged = last_of(app.log.read(state.issue_number), "verify_failed_retryable", "verify_failed_terminal")
     if judged is None or not judged.told.failed_at:
         return ()
@@ -225,7 +225,7 @@ def _red_before(app: App, state: TaskState) -> tuple[str, ...]:
 
 
 def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
-    """Whoever merges the request accepts the work, with all that only a person can judge of it (R15)."""
+    """Propose the commit; merging the request accepts the work, including all that only a person can judge (R15)."""
     outcome = propose_commit(app, read_world(app), subject.state, subject.plan, subject.node, report)
     match outcome:
         case Proposed():
@@ -253,7 +253,7 @@ def _published(app: App, subject: Subject, report: CheckReport) -> TaskState:
 
 
 def _with_reviews_of(app: App, landed: CheckReport, reviewed: CheckReport) -> CheckReport:
-    """The results at a merge, with what reviewers said of the change that was merged."""
+    """The results at a merge, with the reviews of the change that was merged."""
     if landed.anchor == reviewed.anchor:
         return landed
     said = tuple(result for result in reviewed.results if isinstance(result.check, Review))
@@ -284,7 +284,7 @@ def _passed(app: App, subject: Subject, landed: Landed, report: CheckReport) -> 
 def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool = False) -> Publication:
     """Publish the checked commit; merges are checked with the same commands.
 
-    *with_notes* puts notes for the project's documents on top. An acceptance commits nothing (R14).
+    *with_notes* adds notes for the project's documents on top. An acceptance commits nothing (R14).
     """
     state, plan, node = subject.state, subject.plan, subject.node
 
@@ -308,7 +308,7 @@ def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> 
 def _reported(
     app: App, subject: Subject, kind: type[Reported], report: CheckReport, *, meta: dict[str, Any], **values: Any
 ) -> TaskState:
-    """Record an outcome that has a report, and write it: the event first."""
+    """Record an outcome that has a report, then write the report."""
     covered = coverage(subject.node, subject.plan.policy, report.cited)
     to_judge = tuple(human.criterion.text for human in left_to_people(covered))
     path = report_path(app, report, to_judge, subject.note)
@@ -320,25 +320,25 @@ def _reported(
 
 
 def _note_before(app: App, state: TaskState, anchor: str) -> str:
-    """What was said when this commit was verified and could not be published: only that is done again (outcome E)."""
+    """The note given when this commit was verified but not published: only publication is repeated (outcome E)."""
     failed_before = app.log.read(state.issue_number).records[-1]
     same = getattr(failed_before.event, "verify_anchor_sha", None) == anchor
     return failed_before.told.verifier_note if same else ""
 
 
 def _anchor(app: App, plan: Plan, state: TaskState) -> str:
-    """The task's commit; where nothing changed, the commit that the attempt started from."""
+    """The task's commit or, if nothing changed, the commit that the attempt started from."""
     if state.commit and state.has_code:
         return state.commit
     return state.base_sha or app.repository.base(plan.policy.publish)
 
 
 def _digest(subject: Subject) -> str:
-    """Over everything that decides which commands run: the approved policy and the node's own."""
+    """A digest of everything that decides which commands run: the approved policy and the node's own."""
     policy = subject.plan.policy.model_dump(include={"checks", "detection", "reviewers", "workspace"})
     return canonical_digest([policy, subject.node.digest])
 
 
 def top_level(workspace: Path) -> frozenset[str]:
-    """Names at the top of the workspace, by which checks are detected."""
+    """The names at the top level of the workspace, by which checks are detected."""
     return frozenset(entry.name for entry in workspace.iterdir())

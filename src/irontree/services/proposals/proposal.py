@@ -313,7 +313,7 @@ def propose_from(
 ) -> Proposal:
     """What approving *source* would do now; writes nothing. *intent* is the text that was typed.
 
-    With *again* no loop is chosen: a task that asks for reapproval has one. Raises as reading the source does.
+    With *again* no loop is chosen: a task that asks for reapproval has one. Also raises the errors of `Source.read`.
     """
     world = read_world(app)
     proposal = Proposal(source, source.read(app, world), choices, intent)

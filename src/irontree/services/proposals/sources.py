@@ -104,7 +104,7 @@ def propose(
 ) -> Proposal:
     """Read *document* and return what approving it would do; writes nothing. *intent* is the text that was typed.
 
-    Raises RequirementsRefused as reading the source does.
+    Raises RequirementsRefused as `Source.read` does.
     """
     spec_path = _relative(app, document)
     return propose_from(app, DocumentSource(spec_path, loop_mode), intent or spec_path, choices)
@@ -271,7 +271,7 @@ class AdoptedSource:
 
 
 def resolve(app: App, asked: Issues | OpenIssues, words: str) -> Proposal:
-    """What approving *asked*, read from *words*, would do; writes nothing. Raises as reading the source does."""
+    """What approving *asked*, read from *words*, would do; writes nothing. Also raises the errors of `Source.read`."""
     return propose_from(app, IssueSource(asked), words)
 
 
