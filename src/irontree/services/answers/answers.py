@@ -71,7 +71,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
     """Record the answer to this issue's open question and back up the log; returns the issue's state afterwards.
 
     The caller holds the driver lock. Raises AnswerRefused if no question is open, if another one is, or if the choice
-    or a value that it needs does not fit; Busy or RemoteUnavailable if the answer may be taken later. Nothing is recorded then.
+    or a value that it needs does not fit; Busy or RemoteUnavailable if it can only be taken later. Nothing is recorded.
     """
     with _as_answer():
         app.preferences()  # a bad configuration fails here, not after the answer is recorded

@@ -105,7 +105,10 @@ def require_trusted(app: App) -> None:
 
 
 def read_loop(app: App, loop_id: str) -> Loop:
-    """The loop, by its events; by its file only if the first is gone. Raises NotEligible if there is neither."""
+    """The loop by its events; by its file only if the first event is gone.
+
+    Raises NotEligible if there is neither, and LogDamaged if there are only later events.
+    """
     stream, entity = app.loops.read(loop_id), _entity(app, loop_id)
     begin = next(((r.event, r.told) for r in stream.records if isinstance(r.event, LoopStarted)), None)
     if entity is None and begin:
@@ -309,7 +312,7 @@ def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
 
 
 def cancel(app: App, loop_id: str, by: str, *, reason: str = "", note: str = "") -> Loop:
-    """End the loop for good; its issues keep their state."""
+    """End the loop for good; its issues keep their state. Raises NotEligible if it has ended already."""
     loop = require_open(read_loop(app, loop_id))
     event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="loop")
     return _record(app, loop, event, _said(by, note) | ({"reason": reason} if reason else {}))
