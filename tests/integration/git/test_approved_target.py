@@ -31,7 +31,7 @@ def changed(app) -> str | None:
 
 
 def test_what_is_approved_without_settings_is_the_branch_and_remote_of_that_moment(app):
-    assert propose(app, app.repository.root / "SPEC.md").policy.publish == PublishPolicy(
+    assert propose(app, app.repository.root / "SPEC.md").draft.policy.publish == PublishPolicy(
         remote="origin", target_branch="main"
     )
 
