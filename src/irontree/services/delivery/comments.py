@@ -32,7 +32,7 @@ class CommentView:
     request: str = ""
     """The address of the pull request whose merge accepts the work."""
     answers: tuple[str, ...] = ()
-    """The commands with which a comment answers, as their usage; empty if nothing is asked."""
+    """The usage of each command with which a comment answers; empty if nothing is asked."""
     gate: str = ""
     allows: tuple[str, ...] = ()
     """The rules that `/allow` would approve; empty if that is no answer."""

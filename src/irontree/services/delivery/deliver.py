@@ -93,7 +93,7 @@ def _is_gone_for_good(app: App, stream: Stream, issue_number: int) -> bool:
 
 
 def _post_comments(app: App, world: World, stream: Stream, after: int) -> tuple[int, str | None]:
-    """Post the comments that are due after *after*, in order; returns the sequence reached, and what stopped it."""
+    """Post the comments due after the sequence *after*, in order; returns how far it got, and what stopped it."""
     for state, record in due_comments(stream):
         if record.event.sequence <= after:
             continue
@@ -159,7 +159,7 @@ def _reopen(app: App, state: TaskState) -> None:
 
 
 def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:
-    """Run *effect*; returns what prevented it, after the contract's name for this *failure*."""
+    """Run *effect*; returns what prevented it, prefixed with the contract's name for the *failure*, if it has one."""
     try:
         effect()
     except FORGE_FAILED as error:
@@ -261,7 +261,7 @@ _FAILED: Final = "comment_post_failed: loop halted: "
 
 
 def tell_halts(app: App, world: World) -> None:
-    """Post a comment where a loop has halted at an issue whose newest event posted none; once for each such event.
+    """Comment on the issue where a loop has halted, once per event, unless that event posted a comment itself.
 
     The caller holds the driver lock. A comment that cannot be posted is noted in the issue's ledger, and tried again by
     the next driver.

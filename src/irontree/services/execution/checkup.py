@@ -85,7 +85,7 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
 
 
 def send_back(app: App, issue_number: int, decider: Decider) -> TaskState:
-    """Turn a pending acceptance into a failed verification, with the user's note as context (R14)."""
+    """Record pending work as failed, with the user's note as context (R14). Raises NotEligible without either."""
     world = read_world(app)
     state = _require(world, issue_number, Phase.PENDING, "nothing waits for acceptance")
     if not decider.note:
@@ -104,7 +104,7 @@ def fail_pending(app: App, world: World, state: TaskState, meta: dict[str, Any])
 
 
 def aggregate(app: App, issue_number: int) -> TaskState:
-    """Complete a container whose planned children are all done by evidence (B11, contract)."""
+    """Complete a container by its children (B11, contract). Raises NotEligible unless all are done by evidence."""
     world = read_world(app)
     state = _require(world, issue_number, Phase.CONTAINER, "only a container that waits is aggregated")
     children = world.children.get(state.task_key, ())

@@ -1,7 +1,7 @@
 """What happened to a pull request: its merge is the acceptance (R15); that of abandoned work is closed (R7, R14).
 
 Work is abandoned if a changed text replaced its stream, if its document was approved without it, or if a user skipped
-it in its loop. This is derived from the log, and made up for where it was not done yet, like any effect (R9).
+it in its loop. This is derived from the log, and done where it has not been done yet, like any effect (R9).
 
 Users object with a review that requests changes, CI with a failed check: both are context for the next attempt.
 """
@@ -219,9 +219,9 @@ def failures_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[tuple[str
 def objection_to(
     request: PullRequest, reviews: Sequence[Review], checks: Sequence[CommitCheck], heard: Collection[str] = ()
 ) -> Objection | None:
-    """The newest review of the newest commit by each user with write access, then CI's result (R15, R20).
+    """What users with write access, or else CI, object to in the newest commit; None if nothing (R15, R20).
 
-    A review sends work back only once, so those *heard* are left out; *checks* excludes those that already have.
+    Each user's newest review counts, once: *heard* are left out, and *checks* are those that have not objected yet.
     """
     about = [review for review in reviews if review.trusted and review.commit in (request.head_sha, "")]
     words = [review for review in about if review.id not in heard]

@@ -236,7 +236,7 @@ def _merge_before_a_crash(
 
 
 def _is_red_alone(plan: Plan, at_merge: CheckReport, tip: str, run_checks: RunChecks) -> bool:
-    """Whether the repository's own checks fail without the change too; the task's own checks are bound to."""
+    """Whether the repository's own checks fail without the change too; the task's own are expected to fail there."""
     if not _is_the_repositorys(plan, at_merge.failed):
         return False
     return _is_the_repositorys(plan, run_checks(tip).failed)

@@ -50,7 +50,7 @@ _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unrea
 
 
 def salvaged_work(app: App, state: TaskState) -> str | None:
-    """The commit that keeps the work of the newest such attempt since the last completed one; None if there is none."""
+    """The commit with the work of the newest attempt turned away since the last completed one; None if none."""
     refs = (record.told.salvage_ref for record in _turned_away(app.log.read(state.issue_number)))
     ref = next(refs, None)
     return app.repository.read_ref(ref) if ref else None

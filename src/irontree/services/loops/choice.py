@@ -72,7 +72,7 @@ def loop_over(
 ) -> Loop | None:
     """The loop that an approval of exactly these tasks continues; None if it starts a new one.
 
-    This is the newest open loop over them, or one that has completed them all, unless *begins_again*: approving twice
+    This is the newest open loop over them or, unless *begins_again*, one that has completed them all: approving twice
     is no new work. *besides* are ignored. No other rule decides this. What was skipped in the loop stays skipped, as
     when it is resumed, whether or not these tasks include it; the approval shows this.
     """

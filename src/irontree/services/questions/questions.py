@@ -86,7 +86,7 @@ class Question:
 
     @property
     def number(self) -> int:
-        """The number of the issue that asks; 0 if it is none."""
+        """The number of the issue that asks; 0 if no issue does."""
         return self.issue_number or 0
 
     @property

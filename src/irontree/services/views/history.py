@@ -30,7 +30,7 @@ def last_of(stream: Stream, *events: str) -> Record[IssueEvent] | None:
 
 
 def time_of(record: Record[IssueEvent] | None) -> str:
-    """When it was recorded, according to the log; empty if that is not there."""
+    """When it was recorded, according to the log; empty if the log does not say."""
     return record.told.time if record else ""
 
 
@@ -124,7 +124,7 @@ def _loop_words(event: LoopEvent, told: Meta) -> str:
 
 
 def say_goal(skipped: Iterable[str]) -> str:
-    """The goal that a loop reached, without the tasks in *skipped*."""
+    """The goal that a loop reached, with the tasks in *skipped* that it left out."""
     left_out = ", ".join(sorted(skipped))
     return "everything in scope is done" + (f" but what was skipped: {left_out}" if left_out else "")
 
@@ -168,7 +168,7 @@ def _short(code_ref: str | None) -> str:
 
 
 def links_for(app: App) -> Links:
-    """The links of this repository; none if no forge can be reached, since texts do without them."""
+    """The links of this repository; none if it has no usable forge, since texts do without them."""
     try:
         return app.forge().links
     except IrontreeError:

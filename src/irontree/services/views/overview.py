@@ -76,7 +76,7 @@ def overview(app: App) -> Overview:
 
 
 def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence[str]) -> Overview:
-    """The same, from what was already read."""
+    """The overview of the repository, from what was already read."""
     driver = app.driver.holder()
     cut_off = () if driver else half_published(world)  # a driver is publishing, or will continue that
     return Overview(

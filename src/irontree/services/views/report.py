@@ -81,7 +81,7 @@ def warnings_of(app: App, stream: Stream) -> tuple[str, ...]:
 
 
 def report_path(app: App, report: CheckReport, to_judge: tuple[str, ...], note: str) -> str | None:
-    """The path of this verification's report for its event; None if there is nothing to report."""
+    """The path of this verification's report, as its event names it; None if there is nothing to report."""
     if not is_substantive(checks=len(report.results), to_judge=to_judge, note=note):
         return None
     return app.projections.path("report", report.issue_number)
