@@ -197,7 +197,7 @@ class Reconciliation:
     open_questions: tuple[Question, ...]
     problems: tuple[str, ...]
     unseen: tuple[int, ...] = ()
-    """Issues missing while the forge shows none at all: a user says whether it is the wrong one or they are gone."""
+    """Issues missing while the forge shows none: a user says whether it is the wrong forge or they are gone."""
 
     @property
     def pending_acceptance(self) -> tuple[Question, ...]:

@@ -211,7 +211,7 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
                 _require_turn(app, world, step, loop_id)
                 loop.spend(app, loop_id, step.task_key, skill)
             state = _take(app, step, number, note)
-        except NotEligible:  # only effects are left that an earlier driver died before
+        except NotEligible:  # a driver died between the event and its effects: only these are left
             deliver(app, world, number)
             raise
         except (EnvironmentRefused, RemoteFailed, ConfigRefused) as error:

@@ -111,7 +111,7 @@ def _ask_once(
     workspace = app.repository.workspace("review", request.workspace)
     workspace.prepare(request.sha, cancel=app.cancel)
     path = workspace.path / request.answer_file
-    _remove(path)  # git may ignore it and keep that of an earlier request
+    _remove(path)  # git may ignore it, and an earlier request's file is still there then
     limited = request.agent.model_copy(update={"wall_seconds": allowance.seconds(request.agent.wall_seconds)})
     result = app.agent(limited).attempt(
         AgentTask(
