@@ -7,7 +7,6 @@ loading it takes as long as everything else that a read-only verb needs.
 from __future__ import annotations
 
 import io
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -37,7 +36,9 @@ from irontree.domain.settings import (
     GateSettings,
     InnerPath,
     RefName,
+    RepositoryName,
     VariableName,
+    WebAddress,
     approved_gates,
 )
 from irontree.domain.text import nearest
@@ -198,8 +199,8 @@ class ForgeSection(Section):
         default="local",
         description="`github`, `gitea` (Forgejo too), or `local`: Markdown files under `.mino/forge/`.",
     )
-    repository: str | None = Field(default=None, description="`OWNER/NAME`. Unset: as the git remote says.")
-    url: str | None = Field(
+    repository: RepositoryName | None = Field(default=None, description="`OWNER/NAME`. Unset: as the git remote says.")
+    url: WebAddress | None = Field(
         default=None,
         description="The forge's own address, such as `https://git.example.org`. Unset: as the git remote says.",
     )
@@ -208,20 +209,6 @@ class ForgeSection(Section):
         strict=False,
         description="Certificates (PEM) to trust instead of the system's; relative to the repository.",
     )
-
-    @field_validator("repository")
-    @classmethod
-    def _owner_and_name(cls, repository: str | None) -> str | None:
-        if repository is not None and not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
-            raise ValueError("expected OWNER/NAME, such as `ada/engine`")
-        return repository
-
-    @field_validator("url")
-    @classmethod
-    def _web_address(cls, url: str | None) -> str | None:
-        if url is not None and not re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?", url):
-            raise ValueError("expected an address such as `https://git.example.org`, without a login in it")
-        return url
 
 
 class LoopSection(Section):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
@@ -19,6 +19,8 @@ AGENT_ADAPTERS: Final = ("command", "acp", *KNOWN_AGENTS)
 # git-check-ref-format(1): what no component and no name may hold, or begin or end with.
 _NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
 _BLOCK: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
+_REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
+_ADDRESS: Final = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?")
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -33,50 +35,41 @@ def leads_out(path: str) -> bool:
     return not parts or path.startswith("/") or ".." in parts or parts[0].lower() == ".git"
 
 
-def _ref_name(name: str) -> str:
-    if not is_ref_name(name):
-        raise ValueError(f"git takes no such name: {name!r}")
-    return name
-
-
-def _inside(path: str) -> str:
-    if leads_out(path):
-        raise ValueError(f"expected a path inside the repository, such as `.env`, got {path!r}")
-    return path
-
-
-def _variable(name: str) -> str:
-    if not _VARIABLE.fullmatch(name):
-        raise ValueError("expected the name of a variable alone; its value is taken from the environment")
-    return name
-
-
-def _block(name: str) -> str:
-    if not _BLOCK.fullmatch(name):
-        raise ValueError(f"expected a block as type/name, such as slack-webhook/team, got {name!r}")
-    return name
-
-
-def _adapter(name: str) -> str:
-    if name not in AGENT_ADAPTERS:
-        raise ValueError(f"there is no agent adapter {name!r}; known: {', '.join(AGENT_ADAPTERS)}")
-    return name
-
-
-def _api_url(url: str) -> str:
+def _is_api_url(url: str) -> bool:
     parts = urlsplit(url)
     is_whole = parts.scheme in {"http", "https"} and parts.hostname and not re.search(r"\s", url)
-    if not is_whole or parts.port == 0:  # `port` raises ValueError itself if it is not a number
-        raise ValueError(f"expected an address such as http://127.0.0.1:4200/api, got {url!r}")
-    return url
+    return bool(is_whole) and parts.port != 0  # `port` raises ValueError itself if it is not a number
 
 
-RefName = Annotated[str, AfterValidator(_ref_name)]
-InnerPath = Annotated[str, AfterValidator(_inside)]
-VariableName = Annotated[str, AfterValidator(_variable)]
-AgentAdapter = Annotated[str, AfterValidator(_adapter)]
-BlockName = Annotated[str, AfterValidator(_block)]
-ApiUrl = Annotated[str, AfterValidator(_api_url)]
+def _only(fits: Callable[[str], object], refusal: str) -> AfterValidator:
+    """Let a text pass that *fits*; *refusal* says, with the text filled in, what is wrong with any other."""
+
+    def passed(text: str) -> str:
+        if not fits(text):
+            raise ValueError(refusal.format(text))
+        return text
+
+    return AfterValidator(passed)
+
+
+RefName = Annotated[str, _only(is_ref_name, "git takes no such name: {!r}")]
+InnerPath = Annotated[
+    str, _only(lambda path: not leads_out(path), "expected a path inside the repository, such as `.env`, got {!r}")
+]
+VariableName = Annotated[
+    str, _only(_VARIABLE.fullmatch, "expected the name of a variable alone; its value is taken from the environment")
+]
+AgentAdapter = Annotated[
+    str, _only(AGENT_ADAPTERS.__contains__, f"there is no agent adapter {{!r}}; known: {', '.join(AGENT_ADAPTERS)}")
+]
+BlockName = Annotated[
+    str, _only(_BLOCK.fullmatch, "expected a block as type/name, such as slack-webhook/team, got {!r}")
+]
+RepositoryName = Annotated[str, _only(_REPOSITORY.fullmatch, "expected OWNER/NAME, such as `ada/engine`")]
+WebAddress = Annotated[
+    str, _only(_ADDRESS.fullmatch, "expected an address such as `https://git.example.org`, without a login in it")
+]
+ApiUrl = Annotated[str, _only(_is_api_url, "expected an address such as http://127.0.0.1:4200/api, got {!r}")]
 
 
 # --- `automations:` of `.mino/config.yml`
@@ -111,25 +104,21 @@ class Automations(Section):
 _DIGEST: Final = re.compile(r"(?:(?:[^\s@-][^\s@]*@)?sha256:)?[0-9a-f]{64}")
 
 
-def _image(name: str) -> str:
-    if not _DIGEST.fullmatch(name):
-        raise ValueError(
-            f"expected a digest, so that what is approved is what runs: NAME@sha256:… or an image's id, got {name!r}; "
-            f"`docker image inspect --format '{{{{.Id}}}}' {name}` says that, and so does podman"
-        )
-    return name
-
-
-def _mount(given: str) -> str:
+def _is_mount(given: str) -> bool:
     path, _, end = given.rpartition(":")
     parts = (path if end == "ro" else given).split(":")
-    if len(parts) > 2 or not all(part.startswith("/") for part in parts):  # noqa: PLR2004  (source and target)
-        raise ValueError(f"expected /SOURCE, /SOURCE:/TARGET, or either with `:ro` behind it, got {given!r}")
-    return given
+    return len(parts) <= 2 and all(part.startswith("/") for part in parts)  # noqa: PLR2004  (source and target)
 
 
-ImageDigest = Annotated[str, AfterValidator(_image)]
-Mount = Annotated[str, AfterValidator(_mount)]
+ImageDigest = Annotated[
+    str,
+    _only(
+        _DIGEST.fullmatch,
+        "expected a digest, so that what is approved is what runs: NAME@sha256:… or an image's id, got {0!r}; "
+        "`docker image inspect --format '{{{{.Id}}}}' {0}` says that, and so does podman",
+    ),
+]
+Mount = Annotated[str, _only(_is_mount, "expected /SOURCE, /SOURCE:/TARGET, or either with `:ro` behind it, got {!r}")]
 
 
 class Container(Section):
