@@ -29,7 +29,7 @@ from irontree.ports import Child
 from irontree.processes import running
 from irontree.processes.containers import Engine, never_ran
 from irontree.processes.family import MARK, SHELL, ProcessEnd, ProcessLimits, identify, is_owned, is_same, kill_family
-from irontree.processes.running import Conversation, Output, _folder_is_gone
+from irontree.processes.running import Conversation, Output
 
 KEEP_BYTES = 256 * 1024
 _GUARD = """\
@@ -85,7 +85,7 @@ class ChildProcesses:
         """
         self._registry = registry
         self._grace = grace_seconds
-        self._environment = environment or {}
+        self._engine = Engine(environment or {})
         self._guard = _Guard()
         self._container: ContainerSpec | None = None
         self._folders: tuple[Path, ...] = ()
@@ -132,7 +132,7 @@ class ChildProcesses:
         """
         output, mark = Output(keep, on_line), uuid.uuid4().hex
         if self._container:
-            argv, environment = self._engine().command(
+            argv, environment = self._engine.command(
                 self._container,
                 argv,
                 mark=mark,
@@ -143,11 +143,8 @@ class ChildProcesses:
             )
         if running.missing(argv[0], cwd, environment):
             return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())
-        try:
-            errors = subprocess.PIPE if conversation else subprocess.STDOUT
-            process = running.start(argv, cwd, {**environment, MARK: mark}, errors=errors)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise _folder_is_gone(cwd) from error
+        errors = subprocess.PIPE if conversation else subprocess.STDOUT
+        process = running.start(argv, cwd, {**environment, MARK: mark}, errors=errors)
         child = replace(identify(process.pid, mark, argv), engine=self._container.engine if self._container else "")
         ended: ProcessEnd = "cancelled"
         try:
@@ -170,10 +167,7 @@ class ChildProcesses:
         To wait *seconds* for an answer in vain raises EnvironmentRefused.
         """
         mark = uuid.uuid4().hex
-        try:
-            process = running.start(argv, cwd, {**environment, MARK: mark}, errors=subprocess.DEVNULL)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise _folder_is_gone(cwd) from error
+        process = running.start(argv, cwd, {**environment, MARK: mark}, errors=subprocess.DEVNULL)
         child = identify(process.pid, mark, argv)
         try:
             self._registry.record(child)
@@ -214,14 +208,11 @@ class ChildProcesses:
 
     def _remove(self, child: Child) -> bool:
         """End what runs in its container, if it has one: that outlives the program which started it."""
-        return bool(child.engine) and self._engine().remove(child.engine, child.mark)
+        return bool(child.engine) and self._engine.remove(child.engine, child.mark)
 
     def _as_in_container(self, done: Completed) -> Completed:
         failed = done.ended == "exited" and never_ran(done.exit_code, done.output)
         return done._replace(ended="not_started", exit_code=None) if failed else done
-
-    def _engine(self) -> Engine:
-        return Engine(self._environment)
 
 
 class _Guard:

@@ -137,18 +137,22 @@ def start(
 ) -> Process:
     """Start the child in a session of its own, behind the gate: it runs with the first line on its stdin.
 
-    *errors* is where its stderr goes, as `Popen` takes it; to its stdout unless it is given.
+    *errors* is where its stderr goes, as `Popen` takes it; to its stdout unless it is given. Raises EnvironmentRefused
+    if the folder *cwd* is gone.
     """
-    return subprocess.Popen(
-        [SHELL, "-c", _GATE, "sh", *argv],
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        start_new_session=True,
-        bufsize=0,
-    )
+    try:
+        return subprocess.Popen(
+            [SHELL, "-c", _GATE, "sh", *argv],
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+            bufsize=0,
+        )
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _folder_is_gone(cwd) from error
 
 
 def abandon(process: Process, child: Child) -> None:
