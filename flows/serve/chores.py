@@ -15,11 +15,11 @@ from typing import Final, Self
 
 from irontree.app import App, Origin
 from irontree.domain.decide import COMMENTS_EVERY, next_look
+from irontree.domain.issues import Issue
 from irontree.errors import IrontreeError, RemoteUnavailable, ServerUnavailable, in_words
 from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
 from irontree.flows.serve.automations import CHANGED
-from irontree.ports import Issue
 from irontree.services.answers.comments import COMMENT, CommentResult, look
 from irontree.services.consistency.drift import drifted_issues
 from irontree.services.loops.loop import may_ask

@@ -20,6 +20,7 @@ from irontree.domain.attempt import AttemptEnd, Claim, FailureClass, Usage
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import CheckReport, CheckResult
 from irontree.domain.events import E, IssueEvent, Record
+from irontree.domain.issues import Comment, Issue
 from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.machine import Replay, replay
 from irontree.domain.plan import ContainerSpec, Plan, PublishPolicy, Shell, WorkspacePolicy
@@ -444,8 +445,8 @@ class RepositoryFacts(NamedTuple):
     default_branch: str
     account: str
     can_write: bool
-    archived: bool
-    has_issues: bool
+    archived: bool = False
+    has_issues: bool = True
 
 
 class IssueChanges(TypedDict, total=False):
@@ -510,35 +511,6 @@ class Label(NamedTuple):
     name: str
     color: str
     description: str = ""
-
-
-class Comment(NamedTuple):
-    """A comment; `ours` if our own account wrote it, `trusted` if its author is us or has write access (R20)."""
-
-    id: str
-    body: str
-    author: str
-    ours: bool
-    created_at: str
-    url: str
-    trusted: bool
-    edited: bool = False
-    """Whether it was edited after it was posted, which other users than its author may do."""
-
-
-class Issue(NamedTuple):
-    """An issue as the forge shows it; `trusted` if its author is us or has write access (R8)."""
-
-    number: int
-    title: str
-    body: str
-    state: Literal["open", "closed"]
-    labels: tuple[str, ...]
-    author: str
-    trusted: bool
-    url: str
-    pull_request: bool = False
-    """Some forges list their pull requests among the issues."""
 
 
 class IssueTracker(Protocol):

@@ -7,7 +7,6 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from irontree.domain.checks import DETECTION, commands_for
 from irontree.domain.plan import ExecutionPolicy
 from irontree.errors import ConfigRefused, NotEligible
 from irontree.repository import GitRepository
-from irontree.services.consistency.audit import AuditFinding, audit
+from irontree.services.consistency.audit import audit
 from irontree.services.loops.loop import open_loops
 from irontree.services.record import read_world
 from irontree.services.views.overview import SERVING
@@ -121,17 +120,17 @@ def _events(app: App) -> dict[str, int]:
 # --- `irontree import FILE`
 
 
-@dataclass(frozen=True, slots=True)
 class Imported:
     """What was imported, the commands it runs, what is left to the user, the audit's findings, what to type next."""
 
-    manifest: Manifest
-    root: Path
-    written: int
-    commands: tuple[str, ...]
-    open: tuple[str, ...]
-    findings: tuple[AuditFinding, ...]
-    next: tuple[str, ...]
+    def __init__(self, app: App, repository: GitRepository, planned: PlannedImport) -> None:
+        self.manifest = planned.archive.manifest
+        self.root = repository.root
+        self.written = len(planned.writes)
+        self.commands = tuple(dict.fromkeys(_commands(app, planned)))
+        self.open = tuple(_open_points(planned, repository))
+        self.findings = audit(app)
+        self.next = (*(f"irontree task resume {loop.id}" for loop in open_loops(app)), "irontree status")
 
     def as_json(self) -> dict[str, Any]:
         """The documented JSON keys."""
@@ -161,16 +160,7 @@ def run_import(context: Context) -> int:
     archive = read_archive((context.folder / context.options.file).resolve())
     repository = open_set_aside(context.folder, os.environ)
     planned = take_in(archive, repository, wait_seconds=context.options.wait)
-    app = context.look()
-    done = Imported(
-        manifest=archive.manifest,
-        root=repository.root,
-        written=len(planned.writes),
-        commands=tuple(dict.fromkeys(_commands(app, planned))),
-        open=tuple(_open_points(planned, repository)),
-        findings=audit(app),
-        next=(*(f"irontree task resume {loop.id}" for loop in open_loops(app)), "irontree status"),
-    )
+    done = Imported(context.look(), repository, planned)
     context.console.show(done.as_json, done.blocks())
     return 1 if done.findings else 0
 

@@ -43,7 +43,7 @@ def run_plan(context: Context) -> int:
     with app.driver.hold(f"plan {options.text}", wait_seconds=options.wait):
         settle_leftovers(app)
         draft = plan_document(app, text, target.name, example_text())
-    _write(target, draft.text)
+    _write(target, draft.requirements.source)
     shown = str(target.relative_to(context.folder)) if target.is_relative_to(context.folder) else str(target)
     context.console.show(lambda: as_json(shown, draft), blocks(shown, draft))
     return OK

@@ -34,19 +34,24 @@ UNDELIVERED: Final = "Not delivered yet, tried again later"
 _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")
 
 
-@dataclass(frozen=True, slots=True)
 class StepReport:
     """One issue after a step: the events that the step added, and what comes next."""
 
-    state: TaskState
-    title: str
-    records: tuple[Record[IssueEvent], ...]
-    wanted: bool
-    """Whether the step had the requested result."""
-    next: str
-    question: Question | None
-    output: str
-    undelivered: tuple[str, ...]
+    def __init__(self, app: App, before: TaskState, wanted: Collection[str]) -> None:
+        """What happened to the issue since *before*; *wanted* are the events that the step was to add."""
+        world, loops = read_world(app), read_loops(app)[0]
+        self.state = state = world.state(before.issue_number)
+        stream = app.log.read(before.issue_number)
+        after = before.sequence if state.approved_revision == before.approved_revision else 0
+        self.records = tuple(record for record in stream.records if record.event.sequence > after)
+        failed = bool(self.records) and self.records[-1].event.event in _FAILURES
+        failure = failure_of(app, stream, state) if failed else None
+        self.title = title_of(world, state.task_key)
+        self.wanted = any(record.event.event in wanted for record in self.records)
+        self.next = next_command_about(app, world, loops, state)
+        self.question = asked_about(app, world, still_open(loops), state)
+        self.output = failure.output if failure else ""
+        self.undelivered = app.deliveries.load(state.issue_number).failures
 
 
 def take_step(
@@ -69,29 +74,9 @@ def take_step(
 
 def tell(context: Context, app: App, before: TaskState, wanted: Collection[str]) -> int:
     """Print what was recorded since *before* and what to type next; 0 if it ended with a *wanted* event."""
-    told = look_back(app, before, wanted)
+    told = StepReport(app, before, wanted)
     context.console.show(lambda: as_json(told), blocks(told))
     return OK if told.wanted else REFUSED
-
-
-def look_back(app: App, before: TaskState, wanted: Collection[str]) -> StepReport:
-    """What happened to the issue since *before*."""
-    world, loops = read_world(app), read_loops(app)[0]
-    state, stream = world.state(before.issue_number), app.log.read(before.issue_number)
-    after = before.sequence if state.approved_revision == before.approved_revision else 0
-    records = tuple(record for record in stream.records if record.event.sequence > after)
-    failed = bool(records) and records[-1].event.event in _FAILURES
-    failure = failure_of(app, stream, state) if failed else None
-    return StepReport(
-        state=state,
-        title=title_of(world, state.task_key),
-        records=records,
-        wanted=any(record.event.event in wanted for record in records),
-        next=next_command_about(app, world, loops, state),
-        question=asked_about(app, world, still_open(loops), state),
-        output=failure.output if failure else "",
-        undelivered=app.deliveries.load(state.issue_number).failures,
-    )
 
 
 def as_json(told: StepReport) -> dict[str, Any]:

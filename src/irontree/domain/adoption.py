@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from irontree.domain.ids import normalize, normalized_lines
+from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import Criterion, PlanNode
 from irontree.domain.requirements.drafts import make_drafts, resolve
 from irontree.domain.requirements.markdown import (
@@ -64,28 +65,6 @@ _DOCUMENT_MARK: Final = f"{_OWN_COMMENT}document "
 
 
 @dataclass(frozen=True, slots=True)
-class IssueComment:
-    """A comment; *trusted* if its author has write access."""
-
-    author: str
-    text: str
-    trusted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class IssueText:
-    """An issue's title, body and comments; *trusted* if its author has write access."""
-
-    number: int
-    title: str
-    body: str
-    author: str
-    trusted: bool
-    labels: tuple[str, ...] = ()
-    comments: tuple[IssueComment, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Ineligible:
     """Why an issue cannot be adopted, and what to do about it; *composite* if it has to be split first."""
 
@@ -134,17 +113,16 @@ def open_checkboxes(body: str) -> int:
     return len(_OPEN_BOX.findall(body))
 
 
-def ineligible(
-    number: int, body: str, *, is_open: bool, pull_request: bool = False, threshold: int = COMPOSITE_THRESHOLD
-) -> Ineligible | None:
-    """Why issue *number* cannot be adopted, or `None` if it can."""
-    if pull_request:
+def ineligible(issue: Issue, threshold: int = COMPOSITE_THRESHOLD) -> Ineligible | None:
+    """Why the issue cannot be adopted, or `None` if it can."""
+    number = issue.number
+    if issue.pull_request:
         return Ineligible(
             f"#{number} is a pull request; only issues can be adopted.", "name the issue that it is about"
         )
-    if not is_open:
+    if issue.state != "open":
         return Ineligible(f"Issue #{number} is CLOSED; only OPEN issues can be adopted.", "open it again if it is due")
-    boxes = open_checkboxes(body)
+    boxes = open_checkboxes(issue.body)
     if boxes > threshold:
         return Ineligible(
             f"Issue #{number} appears composite ({boxes} open checkboxes). Split it into child issues, then run "
@@ -155,7 +133,9 @@ def ineligible(
     return None
 
 
-def read_issue(issue: IssueText, known_issues: Mapping[int, str], *, key: str | None = None) -> Adoptable:
+def read_issue(
+    issue: Issue, comments: Iterable[Comment], known_issues: Mapping[int, str], *, key: str | None = None
+) -> Adoptable:
     """The issue as a task of the same shape as a published one.
 
     *known_issues* are the Task Keys that a `#N` may mean; *key* is the issue's own, if any. Comments by the author and
@@ -163,7 +143,7 @@ def read_issue(issue: IssueText, known_issues: Mapping[int, str], *, key: str | 
     """
     findings = Findings([number for number, _ in normalized_lines(issue.body)])
     findings.errors += deceptive_characters(f"{issue.title}\n{issue.body}")
-    text = _task_text(issue, findings)
+    text = _task_text(issue, comments, findings)
     questions = [] if text.criteria else [_missing(issue)]
     text = replace(text, criteria=text.criteria or (Criterion(text=INSUFFICIENT, manual=True),))
     drafts = make_drafts([text], findings)
@@ -185,21 +165,21 @@ def read_issue(issue: IssueText, known_issues: Mapping[int, str], *, key: str | 
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def _task_text(issue: IssueText, findings: Findings) -> TaskText:
+def _task_text(issue: Issue, comments: Iterable[Comment], findings: Findings) -> TaskText:
     """The body's and the comments' text merged, the body first; where both have a field, the body's counts."""
     own = _read(issue.title, issue.body, findings)
     if not issue.trusted:
         own = _without_commands(own)
-    for comment in issue.comments:
+    for comment in comments:
         if _counts(issue, comment):
             own = _with_comment(own, comment, _said(issue, comment, findings))
     return own
 
 
-def _said(issue: IssueText, comment: IssueComment, findings: Findings) -> TaskText:
+def _said(issue: Issue, comment: Comment, findings: Findings) -> TaskText:
     """Read a comment; its problems count as those of the body do."""
-    found = Findings([number for number, _ in normalized_lines(comment.text)], [*deceptive_characters(comment.text)])
-    said = _read(issue.title, comment.text, found)
+    found = Findings([number for number, _ in normalized_lines(comment.body)], [*deceptive_characters(comment.body)])
+    said = _read(issue.title, comment.body, found)
     findings.errors += [replace(problem, what=f"{comment.author} wrote {problem.what}") for problem in found.errors]
     findings.warnings += found.warnings
     return said if comment.trusted else _without_commands(said)
@@ -239,12 +219,12 @@ def _parts(document: MarkdownDocument, end: int) -> Iterator[Part]:
         yield current
 
 
-def _counts(issue: IssueText, comment: IssueComment) -> bool:
+def _counts(issue: Issue, comment: Comment) -> bool:
     """Whether the author or a user with write access wrote it, not we ourselves (protocol, Brief Standardization)."""
-    return (comment.trusted or comment.author == issue.author) and _OWN_COMMENT not in comment.text
+    return (comment.trusted or comment.author == issue.author) and _OWN_COMMENT not in comment.body
 
 
-def _with_comment(own: TaskText, comment: IssueComment, said: TaskText) -> TaskText:
+def _with_comment(own: TaskText, comment: Comment, said: TaskText) -> TaskText:
     told = f"{own.description}\n\n**{comment.author} wrote:**\n\n{said.description}" if said.description else ""
     return replace(
         own,
@@ -300,7 +280,7 @@ def _outsiders(node: PlanNode, author: str) -> PlanNode:
     return node.model_copy(update={"outsider": author, "target_files": files})
 
 
-def _type(issue: IssueText, node: PlanNode, text: TaskText) -> TaskType:
+def _type(issue: Issue, node: PlanNode, text: TaskText) -> TaskType:
     """The type that the text states; else by label, else bug if it can be reproduced (contract, brief extraction)."""
     if "type" in text.fields:
         return node.type
@@ -316,7 +296,7 @@ def _reproduces(body: str) -> bool:
 # --- open questions -----------------------------------------------------------------------------------------
 
 
-def _missing(issue: IssueText) -> str:
+def _missing(issue: Issue) -> str:
     wanted = "What must hold when this is done?" if issue.body.strip() else "What is wanted, and what must hold then?"
     return f"{wanted} #{issue.number} has no acceptance criterion: add some as a list under “Acceptance criteria”"
 
@@ -327,5 +307,5 @@ def _vague(criteria: Iterable[Criterion]) -> Iterator[str]:
             yield f"How would one test the criterion {quoted(criterion.text)}?"
 
 
-def _question(issue: IssueText, problem: SpecProblem) -> str:
+def _question(issue: Issue, problem: SpecProblem) -> str:
     return f"#{issue.number}, {problem}"

@@ -184,9 +184,10 @@ def resolve_intent(words: str, is_file: Callable[[str], bool]) -> Intent:
     In this order: resume, adopt, a Markdown file that exists, issue numbers, the first N, all open; else `Unclear`.
     """
     text = " ".join(words.split())
-    for resolve in (_empty, _resume, _adopt):
-        if found := resolve(text):
-            return found
+    if not text:
+        return Unclear("Nothing was asked for.")
+    if found := _resume(text) or _adopt(text):
+        return found
     if text.lower().endswith(_DOCUMENT_SUFFIXES):
         path = words.strip()
         return DocumentIntent(path) if is_file(path) else _no_document(path)
@@ -203,10 +204,6 @@ def _no_document(path: str) -> Unclear:
     """A document that does not exist; the remedy writes to that very path, so it overwrites none."""
     example = f"`irontree example > {shlex.quote(path)}` writes one to start from"
     return Unclear(f"there is no file {path}", example, document=path)
-
-
-def _empty(text: str) -> Intent | None:
-    return None if text else Unclear("Nothing was asked for.")
 
 
 def _resume(text: str) -> Intent | None:

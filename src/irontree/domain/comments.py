@@ -216,16 +216,6 @@ class Opportunity:
     replied: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Knowledge:
-    """What a verification found out that may be of use beyond its issue."""
-
-    node: PlanNode
-    setup: tuple[str, ...] = ()
-    """The commands that make a checkout ready."""
-    changed_files: tuple[str, ...] = ()
-
-
 def dispatch_reply(mode: ReplyMode, at: Opportunity) -> ReplyDecision:
     """Whether to post a reply at this opportunity (protocol, Reply Dispatch; `comment.reply`)."""
     if mode == "never":
@@ -262,20 +252,21 @@ def replied_in_window(events: Sequence[IssueEvent], sequence: int) -> bool:
     return False
 
 
-def decide_promotion(mode: ReplyMode, known: Knowledge) -> ReplyDecision:
+def decide_promotion(
+    mode: ReplyMode, node: PlanNode, setup: Collection[str], changed_files: Collection[str]
+) -> ReplyDecision:
     """Whether verified, published work leaves notes in the project's documents (Promotion Heuristic).
 
-    `auto` goes by the task's type, the words of its title and description, the set-up commands, and the names of the
-    changed files; all of them must be in favour.
+    `auto` goes by the task's type, the words of its title and description, the commands that make a checkout ready
+    (*setup*), and the names of the changed files; all of them must be in favour.
     """
     if mode != "auto":
         return ReplyDecision(mode == "always", f"report.promotion is {mode}")
-    node = known.node
     if not TASK_TYPES[node.type].promotes or _INTERNAL.search(node.title):
         return ReplyDecision(False, "it reads like a fix, internal work or an experiment, of no use beyond its issue")
     if not _TOPIC.search(f"{node.title}\n{node.description}"):
         return ReplyDecision(False, "it is not about setting up, configuring or integrating something")
-    if not known.setup and not any(map(_is_settings, known.changed_files)):
+    if not setup and not any(map(_is_settings, changed_files)):
         return ReplyDecision(False, "it needed no set-up and changed no settings")
     if len(" ".join(node.description.split())) < _SUBSTANTIAL:
         return ReplyDecision(False, "there is too little to say")

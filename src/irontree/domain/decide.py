@@ -138,7 +138,8 @@ def step_for(scope: Scope, state: TaskState) -> Step | None:
     settled = _BY_PHASE.get(state.phase)
     if settled:
         return settled(state.task_key)
-    if state.phase is Phase.CONTAINER and _all_done(scope, scope.children.get(state.task_key, ())):
+    parts = scope.children.get(state.task_key, ())  # a container without children is never complete (B11)
+    if state.phase is Phase.CONTAINER and parts and all(_done(scope, key) for key in parts):
         return Aggregate(state.task_key)
     if state.phase is Phase.READY and may_start(scope, state):
         return Run(state.task_key)
@@ -183,11 +184,6 @@ def may_start(scope: Scope, state: TaskState) -> bool:
     if node is None or node.executability != "executable":
         return False
     return state.started or all(_done(scope, key) for key in node.depends_on)
-
-
-def _all_done(scope: Scope, keys: tuple[str, ...]) -> bool:
-    """True for at least one key, all done: a container without children is never complete (B11)."""
-    return bool(keys) and all(_done(scope, key) for key in keys)
 
 
 def _done(scope: Scope, key: str) -> bool:

@@ -90,10 +90,7 @@ class Graph:
             if with_parts:
                 whole.add(current)
                 queue += [(child, True) for child in self.children(current)]
-        return self._sorted(cancelled)
-
-    def _sorted(self, keys: Iterable[str]) -> tuple[str, ...]:
-        return tuple(sorted(keys, key=self._position.__getitem__))
+        return tuple(sorted(cancelled, key=self._position.__getitem__))
 
 
 class _Precedence:

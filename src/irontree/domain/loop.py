@@ -14,6 +14,8 @@ from irontree.domain.meta import Meta
 from irontree.domain.transitions import Machine
 from irontree.domain.values import Event, HaltReason, LoopId, TaskKey, Value
 
+GoalKind = Literal["task_done", "set_done"]
+
 
 class LoopEvent(Event):
     """The keys that every loop event carries."""
@@ -27,7 +29,7 @@ class LoopStarted(LoopEvent):
     """A loop over a frozen set of tasks was authorised and began."""
 
     event: Literal["loop_started"] = "loop_started"
-    goal_kind: Literal["task_done", "set_done"]
+    goal_kind: GoalKind
     task_keys: tuple[TaskKey, ...]
     budget_max_transitions: int = Field(gt=0)
     intent_hash: str
@@ -116,7 +118,7 @@ class LoopEntity(Value):
 
     loop_id: LoopId
     created_at: str
-    goal_kind: Literal["task_done", "set_done"]
+    goal_kind: GoalKind
     intent: str
     resolved_query: str
     task_keys: tuple[TaskKey, ...]
@@ -198,7 +200,7 @@ def _change(event: LoopEvent, told: Meta) -> dict[str, Any]:
 
 
 def entity_from(event: LoopStarted, told: Meta) -> LoopEntity:
-    """Restore an entity whose file was lost, from its first event; later events record its use so far."""
+    """The entity of a loop that begins, or whose file was lost: later events record its use so far."""
     return LoopEntity(
         loop_id=event.loop_id,
         created_at=told.time,

@@ -252,14 +252,6 @@ class Budget(NamedTuple):
 _OF: Final[Mapping[Unit, str]] = {"money": "money", "tokens": "of tokens", "time": "time"}
 
 
-class Counted(NamedTuple):
-    """The loop that attempts count for: its issues and its start."""
-
-    loop_id: str
-    since: str
-    issues: Collection[int]
-
-
 @dataclass(frozen=True, slots=True)
 class Ledger:
     """All spending in one repository, and the extensions of its limits."""
@@ -275,11 +267,11 @@ class Ledger:
         attempt = self._budgets(policy.attempt, Budget("attempt", "money", 0, 0, issue_number=issue_number), runs)
         return (*attempt, *self._budgets(policy.issue, Budget("issue", "money", 0, 0, issue_number=issue_number), own))
 
-    def of_loop(self, policy: BudgetPolicy, loop: Counted) -> tuple[Budget, ...]:
-        """The budgets of that loop; spending on its issues before it began does not count."""
-        since = moment(loop.since)
-        counted = tuple(s for s in self.spendings if s.issue_number in loop.issues and not _before(s, since))
-        return self._budgets(policy.loop, Budget("loop", "money", 0, 0, loop_id=loop.loop_id), counted)
+    def of_loop(self, policy: BudgetPolicy, loop_id: str, *, began: str, issues: Collection[int]) -> tuple[Budget, ...]:
+        """The budgets of that loop; spending on its *issues* before it *began* does not count."""
+        since = moment(began)
+        counted = tuple(s for s in self.spendings if s.issue_number in issues and not _before(s, since))
+        return self._budgets(policy.loop, Budget("loop", "money", 0, 0, loop_id=loop_id), counted)
 
     def of_day(self, policy: BudgetPolicy, today: date, zone: tzinfo) -> tuple[Budget, ...]:
         """The budgets of that day in *zone*, over all work in the repository."""

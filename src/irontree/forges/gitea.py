@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final, Unpack
 from urllib.parse import quote
 
+from irontree.domain.issues import Comment, Issue
 from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
@@ -17,9 +18,7 @@ from irontree.forges.gitea_http import GiteaClient, Query
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, holds_line, one_line, shortened
 from irontree.ports import (
     CheckState,
-    Comment,
     CommitCheck,
-    Issue,
     IssueChanges,
     Label,
     Links,

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, Unpack
 
+from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import utc_text
 from irontree.errors import AccessRefused, RemoteFailed
 from irontree.forges import ForgeSettings
@@ -17,9 +18,7 @@ from irontree.forges.github_client import GithubClient
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, holds_line, require_fits, shortened
 from irontree.ports import (
     CheckState,
-    Comment,
     CommitCheck,
-    Issue,
     IssueChanges,
     Label,
     Links,

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack, get_args
 
+from irontree.domain.issues import Comment, Issue
 from irontree.errors import RemoteFailed
 from irontree.forges.local_files import (
     LocalFiles,
@@ -30,9 +31,7 @@ from irontree.forges.local_files import (
 from irontree.forges.markers import as_sent, holds_line, one_line, shortened
 from irontree.ports import (
     CheckState,
-    Comment,
     CommitCheck,
-    Issue,
     IssueChanges,
     Label,
     Links,
@@ -188,8 +187,6 @@ class LocalForge(LocalFiles):
             default_branch=self._settings.default_branch(),
             account=self._account,
             can_write=True,
-            archived=False,
-            has_issues=True,
         )
 
     @property

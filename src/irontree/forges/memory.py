@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
 
+from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.markers import as_kept, as_sent, behind, holds_line, one_line
 from irontree.ports import (
     CheckState,
-    Comment,
     CommitCheck,
-    Issue,
     IssueChanges,
     Label,
     Links,
@@ -200,8 +199,6 @@ class MemoryForge:
             default_branch="main",
             account=self._account,
             can_write=True,
-            archived=False,
-            has_issues=True,
         )
 
     # --- internals ------------------------------------------------------------------------------------------

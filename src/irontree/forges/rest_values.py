@@ -6,19 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
+from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import parsed, utc_text
 from irontree.forges.markers import ListedIssue, as_kept
-from irontree.ports import (
-    CheckState,
-    Comment,
-    CommitCheck,
-    Issue,
-    PullRequest,
-    Remark,
-    RepositoryFacts,
-    Review,
-    ReviewVerdict,
-)
+from irontree.ports import CheckState, CommitCheck, PullRequest, Remark, RepositoryFacts, Review, ReviewVerdict
 
 # --- Values common to both
 

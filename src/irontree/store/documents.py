@@ -50,6 +50,14 @@ def validated(model: type[V], mapping: Mapping[str, Any], path: str, *, remedy: 
         raise LogDamaged(f"{path}: {first_error(error)}", remedy=remedy) from error
 
 
+class _InRepository:
+    """What is kept in files of one repository; *root* is its main worktree."""
+
+    def __init__(self, root: Path, disk: Disk | None = None) -> None:
+        self._layout = Layout(root)
+        self._disk = disk or Disk()
+
+
 # --- Approved plans, `.mino/plans/{revision}.yml` (R6): with the events, the truth
 
 
@@ -59,12 +67,11 @@ _REVISION = re.compile(r"[0-9a-f]{8}")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class FilePlanStore:
-    """The port `PlanStore` on the files of one repository; *root* is its main worktree."""
+class FilePlanStore(_InRepository):
+    """The port `PlanStore` on files."""
 
     def __init__(self, root: Path, disk: Disk | None = None) -> None:
-        self._layout = Layout(root)
-        self._disk = disk or Disk()
+        super().__init__(root, disk)
         self._loaded: dict[str, tuple[tuple[int, int, int] | None, Plan | None]] = {}
 
     def revisions(self) -> tuple[str, ...]:
@@ -156,12 +163,8 @@ _ANCHOR = re.compile(r"[0-9a-f]{7,64}|not_applicable")
 _REMEDY = "remove the file and verify again"
 
 
-class FileResultStore:
-    """The port `ResultStore` on the files of one repository; *root* is its main worktree."""
-
-    def __init__(self, root: Path, disk: Disk | None = None) -> None:
-        self._layout = Layout(root)
-        self._disk = disk or Disk()
+class FileResultStore(_InRepository):
+    """The port `ResultStore` on files."""
 
     def load(self, issue_number: int, anchor: str) -> CheckReport | None:
         """The stored results at that commit; None if there are none. Raises LogDamaged if they cannot be read."""
@@ -191,11 +194,8 @@ def projection_path(layout: Layout, what: Projection, issue_number: int) -> Path
     return layout.brief(issue_number) if what == "brief" else layout.reports(issue_number) / "report.md"
 
 
-class FileProjections:
-    """The port `Projections` on the files of one repository; *root* is its main worktree."""
-
-    def __init__(self, root: Path) -> None:
-        self._layout = Layout(root)
+class FileProjections(_InRepository):
+    """The port `Projections` on files."""
 
     def write(self, what: Projection, issue_number: int, text: str) -> Path:
         """Write it in one step."""
@@ -221,11 +221,8 @@ def _ledger_form() -> TypeAdapter[EffectLedger]:
     return TypeAdapter(EffectLedger)
 
 
-class FileDeliveries:
-    """The port `Deliveries` on the files of one repository; *root* is its main worktree."""
-
-    def __init__(self, root: Path) -> None:
-        self._layout = Layout(root)
+class FileDeliveries(_InRepository):
+    """The port `Deliveries` on files."""
 
     def load(self, issue_number: int) -> EffectLedger:
         """The ledger; at 0 for an issue never delivered, and when the file is damaged.
@@ -249,11 +246,8 @@ class FileDeliveries:
 # --- Leftovers of crashes and caches under `.mino/` (protocol, repair)
 
 
-class FileUpkeep:
-    """The port `Upkeep` on the files of one repository; *root* is its main worktree."""
-
-    def __init__(self, root: Path) -> None:
-        self._layout = Layout(root)
+class FileUpkeep(_InRepository):
+    """The port `Upkeep` on files."""
 
     def remove_leftovers(self) -> int:
         """Remove temporaries of processes that are gone, and half-restored streams, which the append lock guards."""

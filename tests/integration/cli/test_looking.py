@@ -22,7 +22,7 @@ from irontree.domain.decide import Halt
 from irontree.services.loops import loop as loops
 from irontree.services.record import read_world
 from tests.integration.cli.conftest import CONFIG
-from tests.support.store import LOOP_ID, entity
+from tests.support.store import LOOP_ID
 
 SHOW_KEYS = {
     *("issue", "task_key", "title", "type", "phase", "problem", "revision", "document", "parent", "children"),
@@ -60,7 +60,7 @@ def files(root: Path) -> dict[str, bytes]:
 def halted_loop(shell, reason: str = "loop_budget_exhausted", key: str | None = None) -> None:
     app = open_app(shell.root, origin=Origin("Test Author"))
     keys = tuple(read_world(app).states)
-    loops.start(app, entity(task_keys=keys, budget_max_transitions=1), "0123456789abcdef")
+    loops.start(app, LOOP_ID, keys, intent="the first ten issues", query="first 10", budget=1)
     loops.spend(app, LOOP_ID, keys[0], "run")
     loops.halt(app, LOOP_ID, Halt(reason, key))
 

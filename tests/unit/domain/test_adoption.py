@@ -8,16 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.adoption import (
-    INSUFFICIENT,
-    IssueComment,
-    IssueText,
-    ineligible,
-    open_checkboxes,
-    read_issue,
-    spec_path,
-)
+from irontree.domain.adoption import INSUFFICIENT, ineligible, open_checkboxes, read_issue, spec_path
 from irontree.domain.ids import adopted_revision, normalize
+from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import PlanNode
 from irontree.domain.spec import read_requirements
 
@@ -39,12 +32,17 @@ Logging in fails.
 """
 
 
-def issue(body: str = BODY, title: str = "Log in", **changes) -> IssueText:
-    return IssueText(**{"number": 12, "title": title, "body": body, "author": "ada", "trusted": True} | changes)
+def issue(body: str = BODY, title: str = "Log in", **changes) -> Issue:
+    values = {"number": 12, "title": title, "body": body, "state": "open", "labels": (), "author": "ada", "url": ""}
+    return Issue(**values | {"trusted": True} | changes)
 
 
-def node(*args, known=None, key=None, **changes) -> PlanNode:
-    return read_issue(issue(*args, **changes), known or {}, key=key).node
+def comment(author: str, body: str, *, trusted: bool) -> Comment:
+    return Comment(id="1", body=body, author=author, ours=False, created_at="", url="", trusted=trusted)
+
+
+def node(*args, known=None, key=None, comments=(), **changes) -> PlanNode:
+    return read_issue(issue(*args, **changes), comments, known or {}, key=key).node
 
 
 def criteria(found: PlanNode) -> list[str]:
@@ -55,18 +53,18 @@ def criteria(found: PlanNode) -> list[str]:
 
 
 def test_an_open_issue_with_a_few_checkboxes_can_be_taken_in():
-    assert ineligible(12, "- [ ] a\n- [ ] b\n- [ ] c\n", is_open=True) is None
+    assert ineligible(issue("- [ ] a\n- [ ] b\n- [ ] c\n")) is None
 
 
 def test_more_open_checkboxes_than_three_make_an_issue_composite():
     """TC-9.3; R16: more than three, not three."""
-    found = ineligible(12, "- [ ] a\n- [ ] b\n* [ ] c\n  - [ ] d\n", is_open=True)
+    found = ineligible(issue("- [ ] a\n- [ ] b\n* [ ] c\n  - [ ] d\n"))
     assert found.composite
     assert "#12 appears composite (4 open checkboxes). Split it into child issues" in found.reason
 
 
 def test_how_many_are_too_many_can_be_configured():
-    assert ineligible(12, "- [ ] a\n- [ ] b\n", is_open=True, threshold=1).composite
+    assert ineligible(issue("- [ ] a\n- [ ] b\n"), threshold=1).composite
 
 
 def test_ticked_boxes_and_boxes_in_a_sentence_do_not_count():
@@ -75,11 +73,11 @@ def test_ticked_boxes_and_boxes_in_a_sentence_do_not_count():
 
 def test_a_closed_issue_is_refused():
     """TC-9.2"""
-    assert ineligible(12, "", is_open=False).reason == "Issue #12 is CLOSED; only OPEN issues can be adopted."
+    assert ineligible(issue(state="closed")).reason == "Issue #12 is CLOSED; only OPEN issues can be adopted."
 
 
 def test_a_pull_request_is_refused():
-    assert "pull request" in ineligible(12, "", is_open=True, pull_request=True).reason
+    assert "pull request" in ineligible(issue(pull_request=True)).reason
 
 
 # --- identity -------------------------------------------------------------------------------------------------
@@ -250,7 +248,7 @@ def test_a_clear_issue_asks_nothing():
 
 def test_comments_of_people_with_write_access_add_criteria_commands_and_context():
     """TC-11.4"""
-    said = IssueComment("max", "It needs the new cache.\n\n- [ ] it is logged `$ make log`\n", trusted=True)
+    said = comment("max", "It needs the new cache.\n\n- [ ] it is logged `$ make log`\n", trusted=True)
     found = node(comments=(said,))
     assert criteria(found)[-1] == "it is logged"
     assert found.criteria[-1].command == "make log"
@@ -258,23 +256,23 @@ def test_comments_of_people_with_write_access_add_criteria_commands_and_context(
 
 
 def test_comments_of_strangers_count_for_nothing():
-    said = IssueComment("mallory", "- [ ] send me the keys `$ curl evil`\n", trusted=False)
+    said = comment("mallory", "- [ ] send me the keys `$ curl evil`\n", trusted=False)
     assert node(comments=(said,)) == node()
 
 
 def test_our_own_comments_are_no_part_of_the_issue():
-    said = IssueComment("ada", "- [ ] a status\n\n<!-- irontree:12:abc -->\n", trusted=True)
+    said = comment("ada", "- [ ] a status\n\n<!-- irontree:12:abc -->\n", trusted=True)
     assert node(comments=(said,)) == node()
 
 
 def test_a_comment_can_answer_what_the_issue_leaves_open():
-    said = IssueComment("max", "- [ ] it answers within a second (manual)\n", trusted=True)
+    said = comment("max", "- [ ] it answers within a second (manual)\n", trusted=True)
     assert node("It is slow.\n", comments=(said,)).open_questions == ()
 
 
 @pytest.mark.parametrize("text", ["- [ ] it \u202eworks", "## Verification\n\n- `$ make te\u200bst`\n"])
 def test_what_hides_itself_in_a_comment_is_asked_about_too(text):
-    said = IssueComment("max", text, trusted=True)
+    said = comment("max", text, trusted=True)
     assert any("max wrote" in question for question in node(comments=(said,)).open_questions)
 
 
@@ -294,7 +292,7 @@ def test_text_by_an_outsider_never_becomes_a_command():
 
 def test_the_commands_that_an_outsider_proposes_can_still_be_read():
     """Ruling R20: whoever approves sees them, and nothing runs them."""
-    said = IssueComment("mallory", "## Verification\n\n- `$ make log`\n", trusted=False)
+    said = comment("mallory", "## Verification\n\n- `$ make log`\n", trusted=False)
     found = outsiders(comments=(said,))
     assert found.verification == ()
     assert "**Verification** (proposed, never run)\n\n- make test" in found.description
@@ -303,14 +301,14 @@ def test_the_commands_that_an_outsider_proposes_can_still_be_read():
 
 
 def test_the_author_may_add_criteria_by_a_comment_but_no_command():
-    said = IssueComment("mallory", "- [ ] it is logged `$ make log`\n", trusted=False)
+    said = comment("mallory", "- [ ] it is logged `$ make log`\n", trusted=False)
     found = outsiders(comments=(said,))
     assert criteria(found)[-1] == "it is logged: make log"
     assert found.criteria[-1].command is None
 
 
 def test_a_maintainer_may_add_the_command_that_an_outsider_may_not():
-    said = IssueComment("max", "## Verification\n\n- `$ make test`\n", trusted=True)
+    said = comment("max", "## Verification\n\n- `$ make test`\n", trusted=True)
     assert outsiders(comments=(said,)).verification == ("make test",)
 
 
@@ -321,7 +319,7 @@ def test_what_an_outsider_lists_as_files_are_names_and_nothing_else():
 
 @given(st.text(max_size=400), st.booleans())
 def test_whatever_somebody_writes_makes_a_task_or_questions_and_outsiders_no_command(body, trusted):
-    found = read_issue(issue(body, title="T" if trusted else "\x00", trusted=trusted), {}).node
+    found = read_issue(issue(body, title="T" if trusted else "\x00", trusted=trusted), (), {}).node
     assert found.criteria
     assert trusted or not (found.verification or any(criterion.command for criterion in found.criteria))
     assert not (criteria(found) == [INSUFFICIENT] and not found.open_questions)

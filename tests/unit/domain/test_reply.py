@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from irontree.domain.comments import (
     MAX_SLUG,
-    Knowledge,
     Opportunity,
     decide_promotion,
     dispatch_reply,
@@ -38,8 +37,8 @@ def node(title: str = "Integrate the payment provider", description: str = ABOUT
     )
 
 
-def known(of: PlanNode | None = None, *, setup=("npm ci",), files=("src/pay.ts",)) -> Knowledge:
-    return Knowledge(of or node(), setup, files)
+def known(of: PlanNode | None = None, *, setup=("npm ci",), files=("src/pay.ts",)):
+    return of or node(), setup, files
 
 
 opportunities = st.builds(
@@ -157,8 +156,8 @@ def test_unless_configured_a_bug_is_closed_by_a_person(configured, type_, expect
 
 
 def test_set_up_knowledge_of_substance_is_promoted():
-    assert decide_promotion("auto", known()).yes
-    assert decide_promotion("auto", known(setup=(), files=("deploy/values.yaml",))).yes
+    assert decide_promotion("auto", *known()).yes
+    assert decide_promotion("auto", *known(setup=(), files=("deploy/values.yaml",))).yes
 
 
 @pytest.mark.parametrize(
@@ -174,15 +173,15 @@ def test_set_up_knowledge_of_substance_is_promoted():
     ],
 )
 def test_in_doubt_nothing_is_promoted(knowledge, why):
-    decision = decide_promotion("auto", knowledge)
+    decision = decide_promotion("auto", *knowledge)
     assert not decision.yes
     assert why in decision.why
 
 
 @pytest.mark.parametrize("knowledge", [known(), known(node(type_="bug"))])
 def test_a_person_can_want_all_or_nothing(knowledge):
-    assert decide_promotion("always", knowledge).yes
-    assert not decide_promotion("never", knowledge).yes
+    assert decide_promotion("always", *knowledge).yes
+    assert not decide_promotion("never", *knowledge).yes
 
 
 @given(
@@ -193,8 +192,7 @@ def test_a_person_can_want_all_or_nothing(knowledge):
 )
 def test_auto_promotes_only_if_every_sign_is_for_it(type_, title, description, setup):
     """Taking any one sign away takes the decision back."""
-    knowledge = Knowledge(node(title, description, type_), setup, ())
-    if decide_promotion("auto", knowledge).yes:
+    if decide_promotion("auto", node(title, description, type_), setup, ()).yes:
         assert type_ == "feature"
         assert setup
         assert len(description) >= 120

@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 from irontree.domain.budgets import UNITS, Amount, BudgetPolicy, SpendingLimits
 from irontree.domain.events import Record
 from irontree.domain.meta import Took
-from irontree.domain.spending import (
-    Budget,
-    Counted,
-    Extension,
-    Spending,
-    extension_from,
-    ledger_of,
-    spendings_of,
-    taken,
-)
+from irontree.domain.spending import Budget, Extension, Spending, extension_from, ledger_of, spendings_of, taken
 from tests.unit.domain.histories import event
 
 NOON = datetime(2026, 4, 22, 12, tzinfo=UTC)
@@ -211,7 +202,7 @@ def test_what_has_no_time_counts_for_every_day_and_loop():
     lost = Spending(7, "attempt 1", "", run=2, money=9)
     ledger = ledger_of([lost], ())
     assert ledger.of_day(ALL, date(2030, 1, 1), UTC)[0].spent == 9
-    assert ledger.of_loop(ALL, Counted("loop", NOON.isoformat(), {7}))[0].spent == 9
+    assert ledger.of_loop(ALL, "loop", began=NOON.isoformat(), issues={7})[0].spent == 9
 
 
 def test_what_was_spent_before_a_loop_began_or_on_other_issues_is_none_of_its():
@@ -219,7 +210,7 @@ def test_what_was_spent_before_a_loop_began_or_on_other_issues_is_none_of_its():
         Spending(number, "attempt 1", at, run=2, money=5)
         for number, at in ((7, "2026-04-22T11:00:00Z"), (7, "2026-04-22T13:00:00Z"), (8, "2026-04-22T13:00:00Z"))
     ]
-    assert ledger_of(spent, ()).of_loop(ALL, Counted("loop", NOON.isoformat(), {7}))[0].spent == 5
+    assert ledger_of(spent, ()).of_loop(ALL, "loop", began=NOON.isoformat(), issues={7})[0].spent == 5
 
 
 def test_a_verdict_that_several_events_repeat_counts_once():

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from irontree.domain.graph import Graph
 from irontree.domain.ids import MAX_KEY, parse_issue, slugify, task_key
@@ -16,6 +16,8 @@ from irontree.domain.requirements.outline import Labelled, Text, kind_of
 from irontree.domain.requirements.tasks import TaskText
 from irontree.domain.task_types import FEATURE, TASK_TYPES, TaskType
 from irontree.domain.text import nearest
+
+T = TypeVar("T")
 
 MAX_TITLE: Final = 255  # the longest title that every forge accepts
 _TYPES: Final = {word: profile.name for profile in TASK_TYPES.values() for word in profile.words}
@@ -101,19 +103,19 @@ def _key(labelled: Labelled | None, findings: Findings) -> str | None:
 
 
 def _type(labelled: Labelled | None, findings: Findings) -> TaskType:
-    value = _scalar(labelled)
-    if labelled and value and value.casefold() not in _TYPES:
-        findings.refuse(labelled.start, f"{quoted(value)} is no type", f"Use {' or '.join(map(repr, TASK_TYPES))}")
-    return _TYPES.get(value.casefold(), FEATURE.name)
+    return _one_of(_TYPES, labelled, findings, "type", f"Use {' or '.join(map(repr, TASK_TYPES))}") or FEATURE.name
 
 
 def _priority(labelled: Labelled | None, findings: Findings) -> int | None:
+    remedy = "Use 1 (first) to 9 (last), or 'high', 'medium' or 'low'"
+    return _one_of(_PRIORITIES, labelled, findings, "priority", remedy)
+
+
+def _one_of(known: Mapping[str, T], labelled: Labelled | None, findings: Findings, what: str, remedy: str) -> T | None:
     value = _scalar(labelled)
-    if labelled and value and value.casefold() not in _PRIORITIES:
-        findings.refuse(
-            labelled.start, f"{quoted(value)} is no priority", "Use 1 (first) to 9 (last), or 'high', 'medium' or 'low'"
-        )
-    return _PRIORITIES.get(value.casefold())
+    if labelled and value and value.casefold() not in known:
+        findings.refuse(labelled.start, f"{quoted(value)} is no {what}", remedy)
+    return known.get(value.casefold())
 
 
 def _target_files(labelled: Labelled | None, findings: Findings) -> tuple[str, ...]:

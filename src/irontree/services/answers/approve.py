@@ -10,12 +10,11 @@ from typing import Literal
 from irontree.app import App
 from irontree.domain.commands import Intent, Issues, OpenIssues, resolve_intent
 from irontree.domain.gates import key_of_approval
-from irontree.domain.ids import intent_hash
-from irontree.domain.loop import LoopEntity
+from irontree.domain.issues import Issue
 from irontree.domain.plan import Plan
 from irontree.domain.state import COLORS, NEEDS_BREAKDOWN, Phase, TaskState
 from irontree.errors import ApprovalRefused, Busy, NeedsBreakdown, NotEligible, NothingToDo, RemoteFailed
-from irontree.ports import Issue, Label
+from irontree.ports import Label
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.publish import PublishedNodes, go_on, publish, release_approved
 from irontree.services.execution.steps import settle_leftovers
@@ -250,16 +249,15 @@ def _loop(app: App, proposal: Proposal, plans: tuple[Plan, ...]) -> Loop:
         return loop_for(app, plans[0], proposal.intent, proposal.loop_id)
     if proposal.open_loop:
         return proposal.open_loop
-    entity = LoopEntity(
-        loop_id=proposal.loop_id,
-        created_at=app.stamp(),
-        goal_kind="task_done" if len(proposal.keys) == 1 else "set_done",
+    return start(
+        app,
+        proposal.loop_id,
+        proposal.keys,
         intent=proposal.intent,
-        resolved_query=proposal.what,
-        task_keys=proposal.keys,
-        budget_max_transitions=proposal.draft.budget,
+        query=proposal.what,
+        budget=proposal.draft.budget,
+        goal="task_done" if len(proposal.keys) == 1 else "set_done",
     )
-    return start(app, entity, intent_hash(proposal.intent))
 
 
 def _replaceable(app: App, proposal: Proposal, *, loop_mode: bool) -> tuple[Loop, ...]:

@@ -15,6 +15,7 @@ from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.comments import is_marked
 from irontree.domain.gates import APPROVES_RULES, Gate
+from irontree.domain.issues import Comment
 from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.errors import (
     FORGE_FAILED,
@@ -26,7 +27,6 @@ from irontree.errors import (
     RemoteUnavailable,
     in_words,
 )
-from irontree.ports import Comment
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
 from irontree.services.delivery.comments import answer_marker, asked_at, asked_in_comments, post_once
 from irontree.services.questions.questions import Question, counted_at, gate_at

@@ -17,10 +17,11 @@ from irontree.app import App
 from irontree.domain.events import ExternalCloseDetected, TaskReapprovalRequired
 from irontree.domain.external import CLOSED, DELETED, MERGE_CHECKS, ExternalEvent, IssuePresence, detect
 from irontree.domain.ids import adopted_revision
+from irontree.domain.issues import Issue
 from irontree.domain.machine import LEGAL
 from irontree.domain.state import ADOPTED, MANAGED, Phase, TaskState, labels_for
 from irontree.errors import RemoteFailed
-from irontree.ports import EffectLedger, Issue
+from irontree.ports import EffectLedger
 from irontree.services.consistency.audit import AuditFinding
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.delivery.deliver import due_comments

@@ -17,12 +17,13 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record, SequenceGapDetected
 from irontree.domain.ids import adopted_revision
+from irontree.domain.issues import Comment, Issue
 from irontree.domain.machine import Replay
 from irontree.domain.restoration import RestoredStream, gap_event, restored
 from irontree.domain.state import ADOPTED, MANAGED, TaskState
 from irontree.domain.timestamps import moment
 from irontree.errors import RemoteFailed
-from irontree.ports import Comment, EffectLedger, Issue, Problem
+from irontree.ports import EffectLedger, Problem
 from irontree.services.consistency.audit import AuditFinding
 from irontree.services.consistency.drift import is_question_deleted, look_outside, own_words, set_labels_back
 from irontree.services.delivery.deliver import deliver

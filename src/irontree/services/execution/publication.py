@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from irontree.app import App
 from irontree.domain.checks import CheckReport, CheckResult, coverage
-from irontree.domain.comments import Knowledge, decide_promotion, document_name, short_title
+from irontree.domain.comments import decide_promotion, document_name, short_title
 from irontree.domain.external import MERGED_WITHOUT
 from irontree.domain.plan import Criterion, Plan, PlanNode, PublishPolicy, Shell
 from irontree.domain.state import TaskState
@@ -23,7 +23,7 @@ from irontree.errors import (
     RemoteFailed,
     RemoteUnavailable,
 )
-from irontree.ports import CommitRefused, Committed, Document, Moved, Published, PullRequest, Workspace
+from irontree.ports import CommitRefused, Committed, Document, Moved, Published, PullRequest
 from irontree.services.record import (
     World,
     closing_policy,
@@ -54,7 +54,7 @@ def promote(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Chec
     A commit made before a crash is found by its ref and reused; one without a ref was never published.
     """
     setup, changed = plan.policy.workspace.setup, changed_files(app, state)
-    decision = decide_promotion(plan.policy.promotion.mode, Knowledge(node, setup, changed))
+    decision = decide_promotion(plan.policy.promotion.mode, node, setup, changed)
     if not decision.yes:
         return Promotion(report.anchor, decision.why)
     known = app.repository.read_ref(docs_ref(state, report.anchor))
@@ -73,18 +73,12 @@ def _committed(app: App, state: TaskState, plan: Plan, node: PlanNode, report: C
     message = f"docs(issue-{state.issue_number}): {title} integration notes\n\n{docs_trailer(state)}\n"
     match workspace.commit_document(document, message, base=report.anchor):
         case Committed() as made:
-            return _kept(app, state, report, workspace, made, why)
+            app.repository.keep(made.sha, docs_ref(state, report.anchor), source=workspace)
+            return Promotion(made.sha, why, made.files[0])
         case CommitRefused() as refused:
             return _without(report, why, f"git refused the commit: {refused.output.strip()}")
         case None:
             return _without(report, why, f"git sees no change in {document.path}; is the folder ignored?")
-
-
-def _kept(
-    app: App, state: TaskState, report: CheckReport, workspace: Workspace, made: Committed, why: str
-) -> Promotion:
-    app.repository.keep(made.sha, docs_ref(state, report.anchor), source=workspace)
-    return Promotion(made.sha, why, made.files[0])
 
 
 def _document(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> Document:

@@ -18,11 +18,12 @@ from irontree.domain.events import (
     TaskReAdopted,
     TaskReapprovalRequired,
 )
+from irontree.domain.issues import Issue
 from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES
 from irontree.errors import ConfigRefused, RequirementsRefused
-from irontree.ports import EffectLedger, Issue
+from irontree.ports import EffectLedger
 from irontree.services.delivery.deliver import deliver
 from irontree.services.proposals.approval import publication_order
 from irontree.services.proposals.sources import newest_plan

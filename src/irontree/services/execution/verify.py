@@ -227,29 +227,23 @@ def _red_before(app: App, state: TaskState) -> tuple[str, ...]:
 def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
     """Propose the commit; merging the request accepts the work, including all that only a person can judge (R15)."""
     outcome = propose_commit(app, read_world(app), subject.state, subject.plan, subject.node, report)
-    match outcome:
-        case Proposed():
-            return _pending(app, subject, report, reasons, outcome)
-        case NotNow():
-            return _not_now(app, subject, report, outcome)
-        case _:
-            return not_publishable(app, subject, outcome)
+    if isinstance(outcome, Proposed):
+        return _pending(app, subject, report, reasons, outcome)
+    return _unpublished(app, subject, report, outcome)
 
 
-def _not_now(app: App, subject: Subject, report: CheckReport, outcome: NotNow) -> TaskState:
+def _unpublished(app: App, subject: Subject, report: CheckReport, outcome: NotNow | RedAtMerge | Never) -> TaskState:
+    if not isinstance(outcome, NotNow):
+        return not_publishable(app, subject, outcome)
     meta = {"reason": outcome.reason, **subject.meta}
     return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
 
 
 def _published(app: App, subject: Subject, report: CheckReport) -> TaskState:
     outcome = publish(app, subject, report, with_notes=True)
-    match outcome:
-        case Landed():
-            return _passed(app, subject, outcome, _with_reviews_of(app, outcome.report, report))
-        case NotNow():
-            return _not_now(app, subject, report, outcome)
-        case _:
-            return not_publishable(app, subject, outcome)
+    if isinstance(outcome, Landed):
+        return _passed(app, subject, outcome, _with_reviews_of(app, outcome.report, report))
+    return _unpublished(app, subject, report, outcome)
 
 
 def _with_reviews_of(app: App, landed: CheckReport, reviewed: CheckReport) -> CheckReport:

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 
 from irontree.app import App
 from irontree.domain.decide import Decision, Scope, decide
-from irontree.domain.ids import intent_hash
-from irontree.domain.loop import OPEN, LoopEntity
+from irontree.domain.loop import OPEN
 from irontree.domain.plan import Plan
 from irontree.errors import Busy
 from irontree.services.loops.funds import Funds, read_funds
@@ -101,16 +100,8 @@ def _keys(plan: Plan) -> tuple[str, ...]:
 
 def _new_loop(app: App, plan: Plan, intent: str, keys: tuple[str, ...], shown: str) -> Loop:
     taken = not shown or shown in app.loops.ids()
-    entity = LoopEntity(
-        loop_id=derive_loop_id(app, f"{plan.spec_revision}-{plan.policy.digest[:8]}") if taken else shown,
-        created_at=app.stamp(),
-        goal_kind="set_done",
-        intent=intent,
-        resolved_query=plan.spec_path,
-        task_keys=keys,
-        budget_max_transitions=plan.budget_max_transitions,
-    )
-    return start(app, entity, intent_hash(intent))
+    loop_id = derive_loop_id(app, f"{plan.spec_revision}-{plan.policy.digest[:8]}") if taken else shown
+    return start(app, loop_id, keys, intent=intent, query=plan.spec_path, budget=plan.budget_max_transitions)
 
 
 def _cancel(app: App, plan: Plan, replaced: Iterable[Loop]) -> None:

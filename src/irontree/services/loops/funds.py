@@ -14,7 +14,7 @@ from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy, Unit
 from irontree.domain.ids import parse_issue
 from irontree.domain.loop import LoopEntity
 from irontree.domain.meta import Took
-from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, review_spending, spendings_of, taken
+from irontree.domain.spending import Budget, Ledger, Spending, ledger_of, review_spending, spendings_of, taken
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible
 from irontree.services.loops.loop import Loop, read_loops, still_open
@@ -99,13 +99,13 @@ class Funds:
         """The limits of the loop and of the day."""
         group = (policy, loop.id if loop else "")
         if group not in self._sums:
-            of_loop = self.ledger.of_loop(policy, self._counted(loop)) if loop else ()
-            self._sums[group] = (*of_loop, *self.of_day(policy))
+            self._sums[group] = (*(self._of_loop(policy, loop) if loop else ()), *self.of_day(policy))
         return self._sums[group]
 
-    def _counted(self, loop: Loop) -> Counted:
+    def _of_loop(self, policy: BudgetPolicy, loop: Loop) -> tuple[Budget, ...]:
         states = (self.world.states.get(key) for key in loop.entity.task_keys)
-        return Counted(loop.id, _began(loop.entity), frozenset(state.issue_number for state in states if state))
+        issues = frozenset(state.issue_number for state in states if state)
+        return self.ledger.of_loop(policy, loop.id, began=_began(loop.entity), issues=issues)
 
 
 def read_funds(app: App, world: World, loops: Sequence[Loop] | None = None) -> Funds:

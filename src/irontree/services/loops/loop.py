@@ -12,10 +12,12 @@ from typing import Any, Final
 from irontree.app import App
 from irontree.domain.decide import Halt
 from irontree.domain.graph import Graph
+from irontree.domain.ids import intent_hash
 from irontree.domain.ids import loop_id as new_loop_id
 from irontree.domain.loop import (
     OPEN,
     TRANSITIONS_KEPT,
+    GoalKind,
     LoopBudgetExtended,
     LoopCancelled,
     LoopCompleted,
@@ -71,19 +73,22 @@ class Loop:
         return self.entity.budget_max_transitions - self.entity.budget_used
 
 
-def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
+def start(
+    app: App, loop_id: str, keys: tuple[str, ...], *, intent: str, query: str, budget: int, goal: GoalKind = "set_done"
+) -> Loop:
     """Record a new loop: first the event, then the entity file. Raises LogDamaged if an open loop cannot be trusted."""
     require_trusted(app)
     event = LoopStarted(
-        loop_id=entity.loop_id,
+        loop_id=loop_id,
         sequence=1,
-        goal_kind=entity.goal_kind,
-        task_keys=entity.task_keys,
-        budget_max_transitions=entity.budget_max_transitions,
-        intent_hash=intent_hash,
+        goal_kind=goal,
+        task_keys=keys,
+        budget_max_transitions=budget,
+        intent_hash=intent_hash(intent),
     )
-    words = {"intent": entity.intent, "resolved_query": entity.resolved_query}
-    app.loops.append(event, expected_sequence=0, meta=app.origin.meta() | words)
+    words = {"intent": intent, "resolved_query": query}
+    record = app.loops.append(event, expected_sequence=0, meta=app.origin.meta() | words)
+    entity = entity_from(event, record.told)
     app.loops.write_entity(entity)
     return Loop(entity, 1)
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from irontree.app import App
 from irontree.domain import adoption
-from irontree.domain.adoption import Adoptable, Ineligible, IssueComment, IssueText
+from irontree.domain.adoption import Adoptable, Ineligible
 from irontree.domain.ids import adopted_revision, adopted_source
+from irontree.domain.issues import Issue
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import Adoption, Plan, canonical_digest
 from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
-from irontree.ports import Issue
 from irontree.services.record import World
 
 # --- Existing issues as tasks
@@ -19,14 +19,7 @@ from irontree.services.record import World
 
 def why_not(app: App, world: World, issue: Issue) -> Ineligible | None:
     """Why the issue cannot be adopted; None if it can. Writes nothing."""
-    found = adoption.ineligible(
-        issue.number,
-        issue.body,
-        is_open=issue.state == "open",
-        pull_request=issue.pull_request,
-        threshold=app.preferences().composite_threshold,
-    )
-    return found or _ours(world, issue)
+    return adoption.ineligible(issue, app.preferences().composite_threshold) or _ours(world, issue)
 
 
 def _ours(world: World, issue: Issue) -> Ineligible | None:
@@ -84,17 +77,8 @@ def _known_key(world: World, issue: Issue, earlier: Plan | None) -> str | None:
 
 def read_adoptable(app: App, issue: Issue, known: Mapping[int, str], key: str | None = None) -> Adoptable:
     """The task that title, body and comments describe; *known* are the keys of other issues."""
-    comments = app.forge().comments(issue.number)
-    text = IssueText(
-        number=issue.number,
-        title=issue.title,
-        body=issue.body,
-        author=issue.author,
-        trusted=issue.trusted,
-        labels=issue.labels,
-        comments=tuple(IssueComment(comment.author, comment.body, comment.trusted) for comment in comments),
-    )
-    return adoption.read_issue(text, {n: task_key for n, task_key in known.items() if n != issue.number}, key=key)
+    others = {number: task_key for number, task_key in known.items() if number != issue.number}
+    return adoption.read_issue(issue, app.forge().comments(issue.number), others, key=key)
 
 
 def adopted_plan(world: World, number: int) -> Plan | None:

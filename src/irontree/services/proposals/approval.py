@@ -225,15 +225,9 @@ def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:
 
     Tasks that nothing orders come by priority, then as in the document: lower numbers are worked on first (R11).
     """
-    by_key = {node.task_key: node for node in nodes}
-    ordered: dict[str, PlanNode] = {}
-    for key in Graph.of(nodes).order:
-        chain = [by_key[key]]
-        while chain[-1].parent in by_key and chain[-1].parent not in ordered:
-            chain.append(by_key[chain[-1].parent])
-        for node in reversed(chain):
-            ordered.setdefault(node.task_key, node)
-    return tuple(ordered.values())
+    graph = Graph.of(nodes)
+    ordered = dict.fromkeys(each for key in graph.order for each in (*reversed(graph.ancestors(key)), key))
+    return tuple(graph.nodes[key] for key in ordered)
 
 
 # --- What the loop over a plan would do if all went well
@@ -245,10 +239,8 @@ def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], bu
     judged = {node.task_key for node, policy in tasks if needs_person(node, policy)}
     free = count(1 + max((state.issue_number for state in world.states.values()), default=0))
     approved = {node.task_key: _approved(app, world, node, free) for node in publication_order(nodes)}
-    children: dict[str, tuple[str, ...]] = {}
-    for node in nodes:
-        if node.parent:
-            children[node.parent] = (*children.get(node.parent, ()), node.task_key)
+    graph = Graph.of(nodes)
+    children = {node.parent: graph.children(node.parent) for node in nodes if node.parent}
     scope = Scope(
         nodes={**world.nodes, **{node.task_key: node for node in nodes}},
         states={**world.states, **approved},

@@ -28,7 +28,6 @@ DRAFT_FILE: Final = ".irontree-draft.md"
 class PlannedDocument:
     """A document that can be approved, as the planner wrote it, and the number of rounds that it took."""
 
-    text: str
     requirements: Requirements
     rounds: int
 
@@ -51,7 +50,7 @@ def plan_document(app: App, text: str, name: str, example: str) -> PlannedDocume
         lambda: require_funds_to_plan(app, world, policy.budgets),
     )
     if isinstance(asked.found, Requirements):
-        return PlannedDocument(asked.found.source, asked.found, asked.rounds)
+        return PlannedDocument(asked.found, asked.rounds)
     if isinstance(asked.found, AttemptOutcome):
         raise EnvironmentRefused(f"the agent could not plan: {asked.found.reason}", remedy="plan again later")
     raise RequirementsRefused(

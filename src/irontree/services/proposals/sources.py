@@ -11,12 +11,12 @@ from irontree.app import App
 from irontree.domain.adoption import Ineligible
 from irontree.domain.commands import Issues, OpenIssues
 from irontree.domain.graph import Graph
+from irontree.domain.issues import Issue
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.domain.spec import Requirements, read_requirements
 from irontree.domain.state import ADOPTED, Phase, TaskState
 from irontree.errors import NeedsBreakdown, NotEligible, NothingToDo, RequirementsRefused
-from irontree.ports import Issue
 from irontree.services.proposals.adoption import (
     adopted_plan,
     approval_name,
@@ -122,7 +122,7 @@ def _plan(app: App, requirements: Requirements, policy: ExecutionPolicy) -> Plan
 
 
 def _tasks(app: App, world: World, plan: Plan) -> Iterator[DraftTask]:
-    by_key = {node.task_key: node for node in plan.nodes}
+    graph = Graph.of(plan.nodes)
     for node in plan.nodes:
         state = world.states.get(node.task_key)
         yield DraftTask(
@@ -131,15 +131,8 @@ def _tasks(app: App, world: World, plan: Plan) -> Iterator[DraftTask]:
             status=str(phase_words(world, state)) if state else "new",
             number=state.issue_number if state else 0,
             due=state is None or (not state.done and is_changed(app, node, state)),
-            depth=_depth(node, by_key),
+            depth=len(graph.ancestors(node.task_key)),
         )
-
-
-def _depth(node: PlanNode, by_key: dict[str, PlanNode]) -> int:
-    depth = 0
-    while node.parent in by_key:
-        depth, node = depth + 1, by_key[node.parent]
-    return depth
 
 
 def _changed_done(app: App, world: World, requirements: Requirements) -> tuple[str, ...]:

@@ -460,9 +460,8 @@ def test_skipping_the_only_task_in_a_form_ends_its_loop_instead_of_asking_on(sce
 
 def test_an_outside_dependency_that_is_not_done_is_named(scene):
     scene.publish(SPEC)
-    keys = (ONE,)
-    entity = scene.start(SPEC).entity.model_copy(update={"task_keys": keys, "loop_id": "2026-04-22-1432-0000ff"})
-    loop = loops.start(scene.app, entity, "0" * 64)
+    scene.start(SPEC)
+    loop = loops.start(scene.app, "2026-04-22-1432-0000ff", (ONE,), intent="", query="SPEC.md", budget=50)
     halt = scene.drive(loop)
     assert (halt.reason, halt.detail) == ("protocol_gap", "parts-part-one waits for greeting")
     question = question_of_loop(scene.app, loop.id)

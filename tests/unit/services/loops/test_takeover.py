@@ -17,10 +17,9 @@ from tests.support.world import ONE_TASK, Scene, nobody, prepared
 
 def other_loop(scene: Scene) -> loops.Loop:
     """A loop over another document that was running when its process died."""
-    entity = scene.start(ONE_TASK).entity.model_copy(
-        update={"loop_id": "2026-04-21-0000-00ff00", "task_keys": ("another-task",), "resolved_query": "OTHER.md"}
-    )
-    return loops.start(scene.app, entity, "0" * 64)
+    scene.start(ONE_TASK)
+    other = {"intent": "OTHER.md", "query": "OTHER.md", "budget": 50}
+    return loops.start(scene.app, "2026-04-21-0000-00ff00", ("another-task",), **other)
 
 
 def stale(scene: Scene, loop_id: str = "2026-04-21-0000-00ff00") -> None:

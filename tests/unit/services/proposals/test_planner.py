@@ -31,7 +31,7 @@ def plan(scene: Scene, *steps: ScriptedStep) -> PlannedDocument:
 def test_what_the_planner_writes_is_read_like_any_document(scene: Scene):
     draft = plan(scene, writes(SPEC))
     assert [node.title for node in draft.requirements.nodes] == ["Greeting", "Parts", "Part one", "Part two", "Close"]
-    assert draft.text.strip() == SPEC.strip()
+    assert draft.requirements.source.strip() == SPEC.strip()
     assert draft.rounds == 1
 
 
