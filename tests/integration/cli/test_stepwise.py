@@ -85,7 +85,7 @@ def test_a_second_answer_is_refused_and_changes_nothing(shell):
     before = shell("events", "3").out
     again = shell("checkup", "accept", "3")
     assert again.code == 1
-    assert "issue-3 asks nothing now" in again.err
+    assert "issue-3 has no open question" in again.err
     assert shell("events", "3").out == before
 
 
@@ -157,7 +157,7 @@ def test_a_changed_document_is_approved_again_by_its_revision(shell):
         (("verify", "1"), "there is nothing to verify"),
         (("checkup", "aggregate", "2"), "not done"),
         (("checkup", "finalize", "1"), "no completion evidence"),
-        (("checkup", "accept", "1"), "asks nothing now"),
+        (("checkup", "accept", "1"), "has no open question"),
     ],
 )
 def test_a_step_that_is_not_legal_now_is_refused_with_its_reason_and_writes_nothing(shell, words, said):

@@ -101,7 +101,7 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
         question = question_of_loop(app, loop_id)
         if question is None:
             raise AnswerRefused(
-                f"loop {loop_id} asks nothing now", remedy=f"`irontree loops {loop_id}` shows its state"
+                f"loop {loop_id} has no open question", remedy=f"`irontree loops {loop_id}` shows its state"
             )
         _take(app, question, validate(question, answer), answer)
     app.repository.back_up()
@@ -136,7 +136,8 @@ def _require_unit(unit: Unit, text: str) -> None:
     amount = amount_of(text)
     if amount is None or amount.unit != unit:
         raise AnswerRefused(
-            f"“{text}” is no amount of what is used up", remedy=f"say how much more, such as extend:{EXAMPLES[unit]}"
+            f"“{text}” is not an amount in the unit of the exhausted budget",
+            remedy=f"say how much more, such as extend:{EXAMPLES[unit]}",
         )
 
 
@@ -150,7 +151,7 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
         )
     if len(answer.note) > NOTE_LIMIT:
         raise AnswerRefused(
-            f"the note has {len(answer.note)} characters, {NOTE_LIMIT} are the limit", remedy="put long texts elsewhere"
+            f"the note has {len(answer.note)} characters; the limit is {NOTE_LIMIT}", remedy="put long texts elsewhere"
         )
     if len(answer.by.strip()) == 0:
         raise AnswerRefused("the answer does not say who decided", remedy="give a name")
@@ -183,8 +184,8 @@ def _open_question(state: TaskState, loop_id: str | None) -> Question:
     rule = halt_of(state)
     if rule is None:
         raise AnswerRefused(
-            f"issue-{state.issue_number} asks nothing now: it is {state.phase}",
-            remedy=f"`irontree show issue-{state.issue_number}` tells what happened",
+            f"issue-{state.issue_number} has no open question: it is {state.phase}",
+            remedy=f"`irontree show issue-{state.issue_number}` shows what happened",
         )
     return question_about(state, rule, loop_id)
 
@@ -194,7 +195,7 @@ def _require_wanted(app: App, world: World, state: TaskState) -> None:
     newest = loop.newest_over_each(loop.read_loops(app)[0]).get(state.task_key)
     if newest and newest.is_open and state.task_key in loop.left_out(newest, world):
         raise AnswerRefused(
-            f"issue-{state.issue_number} was skipped in loop {newest.id}, and stays so while that is open",
+            f"issue-{state.issue_number} was skipped in loop {newest.id}, and stays skipped while that loop is open",
             remedy=f"answer once it is over; `irontree task resume {newest.id} cancel` ends it",
         )
 

@@ -47,7 +47,7 @@ def adopt(app: App, number: int) -> Plan:
     if state and state.phase is not Phase.ADOPTED and state.approved_revision == plan.spec_revision:
         raise NotEligible(
             f"issue-{number} is adopted already: it is {state.phase}",
-            remedy=f"`irontree task #{number}` works on it; edit the issue to have it taken in anew",
+            remedy=f"`irontree task #{number}` works on it; edit the issue to adopt it again",
         )
     save_adopted(app, plan)
     publish(app, plan)
@@ -59,7 +59,7 @@ def require_adoptable(app: App, world: World, number: int) -> Issue:
     """The issue, if it can be adopted. Raises NotEligible if not, after labelling one that has to be split first."""
     issue = app.forge().read_issue(number)
     if issue is None:
-        raise NotEligible(f"there is no issue #{number} here", remedy="look at the number again")
+        raise NotEligible(f"there is no issue #{number} here", remedy="check the number")
     problem = why_not(app, world, issue)
     if problem is None:
         return issue

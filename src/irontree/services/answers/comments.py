@@ -165,7 +165,9 @@ def _follow(
     if gate:
         said = _counted(app, asked, gate, _voices(app, asked, command, comments))
         if not _counted(app, asked, gate, (comment,)):
-            raise AnswerRefused("you asked for this work, and its gate wants somebody else", remedy="ask a colleague")
+            raise AnswerRefused(
+                "you asked for this work, and its gate requires another approver", remedy="ask a colleague"
+            )
         if len(said) < gate.approvers:
             validate(asked, answer)
             _count(app, asked, said)
@@ -190,10 +192,10 @@ def _require_open(app: App, asked: Question) -> None:
     """Raise AnswerRefused if an earlier comment, a form or a command has already answered the question."""
     now = asked_at(app, asked.under)
     if now is None or now.key != asked.key:
-        what = "something else" if now else "nothing"
+        what = "asks something else now" if now else "has no open question"
         raise AnswerRefused(
-            f"issue-{asked.under} asks {what} now: somebody was faster",
-            remedy=f"`irontree show issue-{asked.under}` tells what happened",
+            f"issue-{asked.under} {what}: this one was answered already",
+            remedy=f"`irontree show issue-{asked.under}` shows what happened",
         )
 
 
@@ -230,7 +232,7 @@ def _count(app: App, asked: Question, said: tuple[Comment, ...]) -> None:
 def _require_own_words(asked: Question, comment: Comment, comments: tuple[Comment, ...]) -> None:
     """Raise AnswerRefused for an edited comment, which others may have changed, and for one older than the question."""
     if comment.edited:
-        raise AnswerRefused("the comment was edited, maybe not by you", remedy="say it in a new comment")
+        raise AnswerRefused("the comment was edited, possibly by someone else", remedy="say it in a new comment")
     if _came_before(asked, comment, comments):
         raise AnswerRefused("it was said before this was asked", remedy="say it again if you still mean it")
 

@@ -20,7 +20,7 @@ from irontree.services.execution.steps import landed
 from irontree.services.loops.loop import read_loop
 from irontree.services.record import World, read_plans, read_world
 
-RESTORE = "put the file right, or move it away and restore it: irontree init --from-backup"
+RESTORE = "repair the file, or move it away and restore it: irontree init --from-backup"
 _SHAS = ("code_ref", "verify_anchor_sha")
 
 
@@ -148,7 +148,7 @@ def _aggregate_findings(world: World) -> Iterator[AuditFinding]:
             if open_ones:
                 what = f"it is done by its children, but {', '.join(open_ones)} is not"
                 yield AuditFinding(
-                    f"issue-{state.issue_number}", what, "finish what is open, or look why it was reopened"
+                    f"issue-{state.issue_number}", what, "finish what is open, or find out why it was reopened"
                 )
 
 
@@ -171,7 +171,7 @@ def _commit_findings(app: App, streams: Mapping[str, Stream]) -> Iterator[AuditF
     for where, event, sha in named:
         place = f"{where}, sequence {event.sequence} ({event.event})"
         if sha in lacking:
-            yield AuditFinding(place, f"commit {sha} is not in this repository", "fetch it from whoever has it")
+            yield AuditFinding(place, f"commit {sha} is not in this repository", "fetch it from a clone that has it")
         elif sha in loose:
             yield AuditFinding(place, f"commit {sha} is reachable from no ref", f"git branch keep-{sha[:8]} {sha}")
 

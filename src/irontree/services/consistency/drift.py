@@ -32,7 +32,7 @@ from irontree.services.work.preflight import block, changed_since_approval
 EDITED: Final = "its title or text was edited on the forge"
 UNASKED: Final = "our comment that asks something was deleted"
 _PUT_RIGHT: Final = {
-    EDITED: "what counts is its document: change that instead; `irontree checkup repair` puts the issue back",
+    EDITED: "its document is authoritative: change that instead; `irontree checkup repair` puts the issue back",
     UNASKED: "`irontree checkup repair` posts it again",
 }
 
@@ -111,7 +111,7 @@ def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator
         yield _change(state, found.reason, found.remedy)
     elif seen == "gone" and _waits_for_forge(state, ledger):
         app.deliveries.save(state.issue_number, replace(ledger, sequence=state.sequence, failures=()))
-        yield _change(state, DELETED.reason, "it is done: nothing more is told there")
+        yield _change(state, DELETED.reason, "it is done: nothing more is posted there")
     elif state.done and seen == "closed" and not ledger.closed:
         app.deliveries.save(state.issue_number, replace(ledger, closed=True))
 

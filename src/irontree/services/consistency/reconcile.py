@@ -277,7 +277,7 @@ def not_seen(numbers: tuple[int, ...]) -> tuple[str, str]:
     first = f"irontree checkup reconcile issue-{numbers[0]}"
     remedy = (
         "if it is another forge or account, correct that; `irontree init --from-backup` brings back issues of the "
-        f"local forge that were backed up; if they are gone for good, say so of each: `{first}` asks how it goes on"
+        f"local forge that were backed up; if they are gone for good, confirm it for each: `{first}` asks how to go on"
     )
     return f"none of its {len(numbers)} issues can be seen", remedy
 

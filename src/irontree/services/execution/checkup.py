@@ -65,7 +65,7 @@ def accept(app: App, issue_number: int, decider: Decider) -> TaskState:
 def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState:
     state, report = subject.state, check(app, subject, subject.anchor)
     if report.failed:
-        return _still_pending(app, state, decider, f"{report.failed.check.complaint} at this commit by now")
+        return _still_pending(app, state, decider, f"{report.failed.check.complaint} at this commit now")
     outcome = publish(app, subject, report)
     match outcome:
         case Landed():
@@ -110,8 +110,9 @@ def aggregate(app: App, issue_number: int) -> TaskState:
     children = world.children.get(state.task_key, ())
     waiting = [key for key in children if not world.is_done(key)]
     if waiting or not children:
+        why = f"{', '.join(waiting)} not done" if waiting else "it has no children"
         raise NotEligible(
-            f"issue-{issue_number} cannot be aggregated: {', '.join(waiting) or 'it has no children'} not done",
+            f"issue-{issue_number} cannot be aggregated: {why}",
             remedy="finish its children first" if waiting else "break it down in its document",
         )
     return record(app, state, CheckupAggregateRecorded, meta={"children": list(children)})
@@ -157,7 +158,7 @@ def unblock(
             meta=decider.meta(),
         )
     except IllegalTransition as error:
-        raise NotEligible(error.message, remedy="choose another way on, or allow more attempts") from error
+        raise NotEligible(error.message, remedy="choose another answer, or allow more attempts") from error
 
 
 def _restored(state: TaskState, resolution: Resolution) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def _withdraw(app: App, state: TaskState, number: int, why: str, marker: str) ->
     request = app.forge().read_pull_request(number)
     if request is None or request.state != "open":
         return
-    said = f"This is not wanted any more: issue #{state.issue_number} was given up as it was, for {why}."
+    said = f"Closed: issue #{state.issue_number} was given up as it was: {why}."
     post_once(app, number, f"{said}\n\n{marker}\n", marker)
     app.forge().edit_pull_request(number, state="closed")
     app.progress.note(f"request #{number} of #{state.issue_number} was closed: {why}")
@@ -122,7 +122,7 @@ def settle_requests(app: App, world: World) -> tuple[TaskState, ...]:
             elif _may_be_merged(app, state):
                 settled.append(_ask_about_merge(app, state))
         except FORGE_FAILED as error:
-            app.progress.note(f"the request of #{state.issue_number} could not be looked at: {error.message}")
+            app.progress.note(f"the request of #{state.issue_number} could not be read: {error.message}")
     withdraw_requests(app, world, skips)
     return tuple(filter(None, settled))
 
@@ -145,7 +145,7 @@ def lift_draft(app: App, state: TaskState) -> None:
         if request and request.state == "open" and not _of_ci(app.forge().commit_checks(state.base_sha)):
             _make_ready_where_due(app, state, request, _of_ci(app.forge().commit_checks(request.head_sha)))
     except FORGE_FAILED as error:
-        app.progress.note(f"the request of #{state.issue_number} is a draft still: {error.message}")
+        app.progress.note(f"the request of #{state.issue_number} is still a draft: {error.message}")
 
 
 def _may_be_merged(app: App, state: TaskState) -> bool:
@@ -172,8 +172,8 @@ def _ask_about_merge(app: App, state: TaskState) -> TaskState | None:
         state,
         MERGED_MEANWHILE,
         f"request #{request.number} was merged by {by}, though its work {_HELD_UP[state.phase]}",
-        remedy="go on if the merge is your acceptance: the commit is verified again, and the merge found; if more is "
-        "to be done, say so in its document and approve that",
+        remedy="go on if the merge is your acceptance: the commit is verified again, and the merge found; if more "
+        "work is needed, add it to its document and approve that",
     )
 
 

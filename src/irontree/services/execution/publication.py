@@ -269,7 +269,7 @@ def _conflict(plan: Plan, tip: str) -> Never:
     branch = plan.policy.publish.target_branch
     return Never(
         "merge-conflict",
-        f"the change conflicts with what is on {branch} by now",
+        f"the change conflicts with what is now on {branch}",
         f"go on to let the agent redo it on top of {branch}, or merge it by hand (its tip is {tip[:12]})",
     )
 
@@ -419,6 +419,6 @@ def _left(request: PullRequest, branch: str) -> Never:
 def _moved(branch: str) -> Never:
     return Never(
         BRANCH_MOVED,
-        f"somebody else pushed to {branch}, and this work does not stand on that",
+        f"someone else pushed to {branch}, and this work is not based on it",
         "go on to let the agent redo it on top of what is there",
     )

@@ -162,7 +162,7 @@ def _own_issue(app: App, plan: Plan, node: PlanNode) -> Issue | None:
     document = marked_document(trusted[0].body) if trusted else None
     if document not in {None, plan.spec_path}:
         raise RequirementsRefused(
-            (f"task {node.task_key} of {plan.spec_path}: #{trusted[0].number} has this key, and is of {document}",),
+            (f"task {node.task_key} of {plan.spec_path}: #{trusted[0].number} has this key but belongs to {document}",),
             remedy=f"give it another title, or a line `Key: ...`; if {document} was renamed, give it its name back",
         )
     if len(trusted) > 1:

@@ -70,7 +70,7 @@ def landed(app: App, world: World, states: Iterable[TaskState]) -> Iterator[tupl
             yield (
                 state.issue_number,
                 what,
-                f"{accept} records that; what is to be different goes into its document then",
+                f"{accept} records that; put further changes into its document afterwards",
             )
 
 
@@ -134,7 +134,7 @@ def _finish_publications(app: App, world: World) -> bool:
         try:
             publish(app, plan)
         except FORGE_FAILED as error:
-            app.progress.note(f"{plan.spec_path} is not published whole yet: {error.message}")
+            app.progress.note(f"{plan.spec_path} is not fully published yet: {error.message}")
     return bool(unfinished)
 
 
@@ -250,7 +250,7 @@ def _require_turn(app: App, world: World, step: Step, loop_id: str) -> None:
     if (found := _next_in(app, world, state, loop_id)) != step:
         raise NotEligible(
             f"issue-{state.issue_number} was to {SKILL[type(step)]}, and the log has moved on: {_in_words(found)}",
-            remedy=f"`irontree show issue-{state.issue_number}` tells what happened",
+            remedy=f"`irontree show issue-{state.issue_number}` shows what happened",
         )
 
 
@@ -345,7 +345,7 @@ def recover_lease(app: App, loop_id: str, *, wait_seconds: float = 0) -> Halt | 
             return decision
         state = read_world(app).states[decision.task_key]
         reason = f"stale loop lease detected: another tool left .mino/loops/active.lock behind: {left.words}"
-        remedy = "make sure that nothing of it runs; to go on takes its lease over, and halts its loop"
+        remedy = "make sure that none of its processes is running; to go on takes over its lease, and halts its loop"
         follow_up(app, block(app, state, STALE_LEASE, reason, remedy=remedy))
     return Halt("blocked", decision.task_key)
 
@@ -365,4 +365,4 @@ def _halt_left(app: App, loop_id: str, left: LeftLease | None) -> None:
     try:
         loop.halt(app, left.loop_id, Halt("stale_takeover", detail=left.words))
     except (NotEligible, LogDamaged) as error:
-        app.progress.note(f"loop {left.loop_id} was taken over, and its own log cannot say so: {error.message}")
+        app.progress.note(f"loop {left.loop_id} was taken over, and its own log could not record that: {error.message}")

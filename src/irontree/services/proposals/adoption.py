@@ -113,5 +113,5 @@ def issue_now(app: App, world: World, plan: Plan) -> Plan:
 def number_of(plan: Plan) -> int:
     """The number of the adopted issue. Raises NotEligible for the plan of a document."""
     if plan.adoption is None:
-        raise NotEligible(f"{plan.spec_path} is no adopted issue", remedy="approve the document instead")
+        raise NotEligible(f"{plan.spec_path} is not an adopted issue", remedy="approve the document instead")
     return plan.adoption.issue_number

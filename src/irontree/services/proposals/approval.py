@@ -185,7 +185,9 @@ def unpushed(app: App, target: PublishPolicy) -> tuple[str, ...]:
     if not count:
         return ()
     commits = "1 commit is" if count == 1 else f"{count} commits are"
-    return (f"{commits} on your own {target.target_branch} and not on {target.remote}: work starts without (git push)",)
+    return (
+        f"{commits} on your own {target.target_branch} and not on {target.remote}: work starts without them (git push)",
+    )
 
 
 def _unread(policy: ExecutionPolicy) -> tuple[str, ...]:

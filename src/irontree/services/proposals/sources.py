@@ -321,7 +321,7 @@ def _one(
     state = world.find(number)
     plan = world.plans.get(state.task_key) if state else None
     if issue is None:
-        return [Excluded(number, f"issue {number}", f"there is no issue #{number} here", "look at the number again")]
+        return [Excluded(number, f"issue {number}", f"there is no issue #{number} here", "check the number")]
     if state and plan and plan.adoption is None:
         return _published(app, world, state, issue)
     return [_adopted(app, world, issue, state, known)]

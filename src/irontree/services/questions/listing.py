@@ -262,7 +262,9 @@ def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[Tas
 def _who_decides(state: TaskState, over: Over, words: str) -> str:
     """Who can unblock it, and with which choices; only commands can once its loop was stopped."""
     if over.stopped:
-        return f"loop {over.stopped.id} was stopped, and asks nobody; the choices of `irontree checkup` are: {words}"
+        return (
+            f"loop {over.stopped.id} was stopped and asks no questions; the choices of `irontree checkup` are: {words}"
+        )
     who = f"it is tried again after {state.not_before}, or {_A_PERSON}" if state.not_before else _A_PERSON
     return f"{who}; the choices are: {words}"
 
@@ -284,7 +286,7 @@ def _skipped(world: World, state: TaskState, loop: Loop | None) -> tuple[str, st
     if state.task_key in world.cancelled:
         return "its node was taken out of the document, and cancelled", "a removed node is kept or cancelled (R7)"
     if loop and state.task_key in left_out(loop, world):
-        return f"loop {loop.id} leaves it out", "to skip a task cancels it with all that depends on it (R17)"
+        return f"loop {loop.id} leaves it out", "skipping a task cancels it with all that depends on it (R17)"
     return None
 
 

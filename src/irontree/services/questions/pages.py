@@ -102,7 +102,7 @@ def _skipped_too(app: App, world: World, question: Question) -> tuple[str, ...]:
         return ()
     affected = cascade(read_loop(app, question.loop_id), world, question.task_key)
     others = ", ".join(named(world, key) for key in affected if key != question.task_key)
-    return (f"to skip this task skips too: {others}",) if others else ()
+    return (f"skipping this task also skips: {others}",) if others else ()
 
 
 def _answer_command(question: Question) -> str:

@@ -145,7 +145,7 @@ _ISSUE_WORDS = {
     "verify_pending_acceptance": "waits for a person: {why}",
     "verify_publication_failed": "verified, but not published yet: {why}",
     "checkup_preflight_blocked": "blocked ({check}): {why}",
-    "checkup_unblocked": "goes on, says {by}",
+    "checkup_unblocked": "resumed by {by}",
     "checkup_accept_recorded": "accepted by {by}, published as {commit}",
     "checkup_accept_publication_failed": "accepted, but not published yet: {why}",
     "checkup_aggregate_recorded": "all its parts are done",

@@ -108,7 +108,7 @@ def half_published(world: World) -> Iterator[tuple[str, str, str]]:
         there = sum(key in world.states for key in keys)
         if there < len(keys):
             plan = world.plans[keys[0]]
-            what = f"approved revision {revision} is published as far as {there} of {len(keys)}"
+            what = f"approved revision {revision} is only partly published: {there} of {len(keys)}"
             words = f"adopt issue-{plan.adoption.issue_number}" if plan.adoption else shlex.quote(plan.spec_path)
             yield f".mino/plans/{revision}.yml", what, f"irontree task {words}"
 

@@ -162,7 +162,7 @@ def require_agent(spec: AgentSpec) -> None:
     """
     if spec.program is None:
         raise ConfigRefused(
-            "agent.command is empty: nobody would do the work",
+            "agent.command is empty: no agent would do the work",
             remedy="name a program in .mino/config.yml, or install an agent and type `irontree init`",
         )
     if spec.container is None and "/" not in spec.program and shutil.which(spec.program) is None:
@@ -237,7 +237,9 @@ def unreadable_budget(policy: ExecutionPolicy) -> str:
     """Why the usage for a limit cannot be measured, as text; empty if all of it can."""
     agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in (policy.agent, *policy.reviewers))
     found = (
-        f"{adapter} agents never say how much of it they take: {', '.join(units)}" for adapter, units in agents if units
+        f"{adapter} agents do not report how much of it they use: {', '.join(units)}"
+        for adapter, units in agents
+        if units
     )
     return next((f"there is a budget, and {words}" for words in found), "")
 
@@ -333,7 +335,13 @@ def _stop_at_stale_lock(app: App, state: TaskState) -> TaskState | None:
     if holder is None:
         return None
     reason = f"another tool left .mino/run.lock behind long ago: {holder}"
-    return block(app, state, STALE_LOCK, reason, remedy="make sure that nothing of it runs; to go on removes the file")
+    return block(
+        app,
+        state,
+        STALE_LOCK,
+        reason,
+        remedy="make sure that none of its processes is running; to go on removes the file",
+    )
 
 
 def _first(world: World, waiting: tuple[str, ...]) -> str:

@@ -83,13 +83,13 @@ def test_the_log_is_backed_up_behind_an_answer_to_the_loop_itself(scene):
 
 def test_an_early_answer_is_refused(scene):
     scene.publish(MANUAL_TASK)
-    with pytest.raises(AnswerRefused, match="asks nothing now: it is ready to run"):
+    with pytest.raises(AnswerRefused, match="has no open question: it is ready to run"):
         answer_issue(scene.app, 1, accepts())
 
 
 def test_a_second_answer_is_refused(pending):
     answer_issue(pending.app, 1, accepts())
-    with pytest.raises(AnswerRefused, match="asks nothing now"):
+    with pytest.raises(AnswerRefused, match="has no open question"):
         answer_issue(pending.app, 1, accepts())
     assert pending.events().count("checkup_accept_recorded") == 1
 
@@ -226,7 +226,7 @@ def test_a_loop_out_of_budget_asks_for_more(scene):
 
 def test_a_loop_that_asks_nothing_takes_no_answer(scene):
     loop = scene.start()
-    with pytest.raises(AnswerRefused, match="asks nothing now"):
+    with pytest.raises(AnswerRefused, match="has no open question"):
         answer_loop(scene.app, loop.id, Answer("extend", "ada", count=5))
 
 

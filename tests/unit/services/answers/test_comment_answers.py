@@ -188,7 +188,7 @@ def test_of_two_valid_answers_the_first_counts_and_the_second_is_told_so(asking)
     says(asking, "/send-back no", by="bob")
     assert outcomes(asking) == [("alice", "taken"), ("bob", "refused")]
     assert asking.events().count("checkup_accept_recorded") == 1
-    assert "asks nothing now" in replies(asking)[0]
+    assert "has no open question" in replies(asking)[0]
 
 
 def test_behind_a_stop_nothing_is_accepted(asking):

@@ -157,7 +157,7 @@ def test_a_finished_issue_that_is_gone_is_told_nothing_more_and_that_is_said_onc
     assert scene.deliveries.load(1).failures
     found = reconcile(scene.app)
     assert [(change.what, change.remedy) for change in found.outside] == [
-        (DELETED.reason, "it is done: nothing more is told there")
+        (DELETED.reason, "it is done: nothing more is posted there")
     ]
     assert (found.undelivered, told(scene), scene.state().done) == ((), [], True)
 

@@ -123,7 +123,7 @@ def test_a_forge_that_does_not_answer_stops_nothing(scene: Scene):
     scene.tracker.outage = "it does not answer"
     look(scene)
     assert scene.events()[-1] == "verify_pending_acceptance"
-    assert any("could not be looked at" in line for line in scene.notes.lines)
+    assert any("could not be read" in line for line in scene.notes.lines)
 
 
 def reconciled(scene: Scene) -> tuple[AuditFinding, ...]:

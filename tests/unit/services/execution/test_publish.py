@@ -253,7 +253,7 @@ def test_taking_work_up_goes_on_with_a_publication_that_was_cut_short(scene):
         publish(scene.app, plan)
     scene.tracker.outage = "503"
     catch_up(scene.app)
-    assert any("SPEC.md is not published whole yet: 503" in line for line in scene.notes.lines)
+    assert any("SPEC.md is not fully published yet: 503" in line for line in scene.notes.lines)
     scene.tracker.outage = None
     catch_up(scene.app)
     assert set(scene.world.states) == set(KEYS)

@@ -115,7 +115,7 @@ def test_what_was_skipped_takes_no_answer_as_long_as_its_loop_is_open(scene):
     loop = skipped_while_pending(scene)
     before = scene.repository.remote["main"]
     for answer in (accepts(), sends_back("longer")):
-        with pytest.raises(AnswerRefused, match=f"was skipped in loop {loop.id}, and stays so") as refused:
+        with pytest.raises(AnswerRefused, match=f"was skipped in loop {loop.id}, and stays skipped") as refused:
             answer_issue(scene.app, 1, answer)
         assert f"`irontree task resume {loop.id} cancel`" in refused.value.remedy
     assert (scene.repository.remote["main"], shown_as(scene, loop)) == (before, {"skipped"})

@@ -92,9 +92,7 @@ def test_the_answer_adds_the_rule_approves_it_and_gives_another_attempt(failed):
 def test_it_is_said_what_is_allowed_now_and_in_which_file(failed):
     answer_issue(failed.app, 1, Answer("allow", "ada"))
     said = say_issue_event(failed.last())
-    assert said == (
-        "goes on, says ada; allowed from now on: execute npm test (.mino/config.yml has it now: commit that)"
-    )
+    assert said == ("resumed by ada; allowed from now on: execute npm test (.mino/config.yml has it now: commit that)")
 
 
 def test_other_tasks_with_the_same_settings_go_on_without_another_question(failed):

@@ -114,7 +114,7 @@ def test_a_program_of_the_repository_is_not_looked_for_on_path(scene):
 def test_commits_that_are_not_pushed_are_pointed_out_because_work_starts_without_them(scene):
     assert "not on origin" not in shown(scene)
     commit_here(scene.repository, {"mine.txt": b"mine"})
-    assert "1 commit is on your own main and not on origin: work starts without (git push)" in shown(scene)
+    assert "1 commit is on your own main and not on origin: work starts without them (git push)" in shown(scene)
 
 
 def test_an_agent_that_nobody_configured_is_pointed_out(scene):
@@ -250,7 +250,7 @@ def test_what_a_skip_takes_with_it_is_shown_before_anybody_confirms_it(scene):
     scene.drive(loop)
     pending = scene.state(TWO)
     in_loop = question_about(pending, RULE["pending_acceptance"], loop.id)
-    line = "to skip this task skips too: #2 Parts, #5 Close"
+    line = "skipping this task also skips: #2 Parts, #5 Close"
     assert line in issue_form(scene.app, in_loop)["warnings"], question_text(scene.app, in_loop)
     alone = question_about(pending, RULE["pending_acceptance"])
     assert line not in issue_form(scene.app, alone)["warnings"]
