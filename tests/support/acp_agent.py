@@ -1,60 +1,71 @@
-"""A coding agent that speaks the Agent Client Protocol, with the SDK's agent side: `python acp_agent.py WAY...`.
+"""A coding agent that speaks the Agent Client Protocol, line by line: `python acp_agent.py WAY...`.
 
 It edits files with its own hands, as real ones do. Each WAY is one thing that it does in its turn, in that order.
+It does without the protocol's SDK, whose import takes 0.6 s; `acp_sdk_agent.py` is the same agent with the SDK.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import acp
-from acp import schema
+AUTH_REQUIRED, METHOD_NOT_FOUND = -32000, -32601
+SESSION = "session-1"
+LONGEST_LINE = 1 << 20
+
+
+class Refused(Exception):
+    """An error of the protocol, which either side answers with."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
 
 
 class Agent:
-    """One session; what it does in its turn is said on the command line."""
+    """One session with *client*; what it does in its turn is said on the command line."""
 
-    def __init__(self, ways: list[str]) -> None:
+    def __init__(self, ways: list[str], client: Any) -> None:
         self._ways = ways
+        self._client = client
         self._folder = Path()
-        self._session = "session-1"
         self._cancelled = asyncio.Event()
         self._stop_reason = "end_turn"
 
-    def on_connect(self, client) -> None:
-        self._client = client
+    async def initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "protocolVersion": 2 if "speaks-version-2" in self._ways else params["protocolVersion"],
+            "agentInfo": {"name": "trial", "title": "Trial agent", "version": "1.2"},
+            "authMethods": [{"id": "key", "name": "API key"}],
+        }
 
-    async def initialize(self, protocol_version, client_capabilities=None, client_info=None, **_):
-        version = 2 if "speaks-version-2" in self._ways else protocol_version
-        return schema.InitializeResponse(
-            protocol_version=version,
-            agent_info=schema.Implementation(name="trial", title="Trial agent", version="1.2"),
-            auth_methods=[schema.AuthMethodAgent(id="key", name="API key")],
-        )
-
-    async def new_session(self, cwd, mcp_servers=None, **_):
+    async def new_session(self, params: Mapping[str, Any]) -> dict[str, Any]:
         if "is-logged-out" in self._ways:
-            raise acp.RequestError.auth_required()
-        self._folder = Path(cwd)
-        return schema.NewSessionResponse(session_id=self._session)
+            raise Refused(AUTH_REQUIRED, "Authentication required")
+        self._folder = Path(params["cwd"])
+        return {"sessionId": SESSION}
 
-    async def cancel(self, session_id, **_) -> None:
+    async def cancel(self, _: Mapping[str, Any]) -> None:
         self._cancelled.set()
 
-    async def prompt(self, session_id, prompt, **_):
-        self._prompt = prompt[0].text
+    async def prompt(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        self._prompt = params["prompt"][0]["text"]
         for way in self._ways:
             name, _, rest = way.partition("=")
             await getattr(self, f"_{name.replace('-', '_')}")(rest)
-        usage = schema.Usage(total_tokens=30, input_tokens=20, output_tokens=10)
-        return schema.PromptResponse(stop_reason=self._stop_reason, usage=usage)
+        usage = {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10}
+        return {"stopReason": self._stop_reason, "usage": usage}
 
     async def _says(self, text: str) -> None:
-        await self._tell(acp.update_agent_message(acp.text_block(text)))
+        await self._tell("agent_message_chunk", content={"type": "text", "text": text})
 
     async def _says_variable(self, name: str) -> None:
         value = os.environ[name]
@@ -66,51 +77,58 @@ class Agent:
     async def _writes(self, what: str) -> None:
         """`NAME=TEXT`; without a text, the prompt."""
         name, _, text = what.partition("=")
-        await self._tell(acp.start_edit_tool_call("write", f"Write {name}", str(self._folder / name), text))
+        path = str(self._folder / name)
+        await self._tell(
+            "tool_call",
+            toolCallId="write",
+            title=f"Write {name}",
+            kind="edit",
+            status="pending",
+            locations=[{"path": path}],
+            rawInput={"path": path, "content": text},
+        )
         (self._folder / name).write_text(text or self._prompt)
-        await self._tell(acp.update_tool_call("write", status="completed"))
+        await self._tell("tool_call_update", toolCallId="write", status="completed")
 
     async def _asks_to_edit(self, name: str) -> None:
         path = str(self._folder / name)
-        allowed = await self._asks(kind="edit", title=f"Edit {name}", locations=[schema.ToolCallLocation(path=path)])
-        if allowed:
+        if await self._asks(kind="edit", title=f"Edit {name}", locations=[{"path": path}]):
             (self._folder / name).write_text("edited with leave")
 
     async def _asks_to_run(self, command: str) -> None:
-        if await self._asks(kind="execute", title=f"Run {command}", raw_input={"command": command}):
+        if await self._asks(kind="execute", title=f"Run {command}", rawInput={"command": command}):
             await self._says(f"ran {command}\n")
 
-    async def _asks(self, **call) -> bool:
+    async def _asks(self, **call: Any) -> bool:
         options = [
-            schema.PermissionOption(option_id=kind, name=kind, kind=kind)
-            for kind in ("allow_always", "allow_once", "reject_once")
+            {"optionId": kind, "name": kind, "kind": kind} for kind in ("allow_always", "allow_once", "reject_once")
         ]
-        asked = schema.ToolCallUpdate(tool_call_id=f"ask-{call['title']}", status="pending", **call)
-        answer = await self._client.request_permission(self._session, asked, options)
-        chosen = getattr(answer.outcome, "option_id", "cancelled")
+        asked = {"toolCallId": f"ask-{call['title']}", "status": "pending", **call}
+        params = {"sessionId": SESSION, "toolCall": asked, "options": options}
+        answer = await self._client.request("session/request_permission", params)
+        chosen = answer["outcome"].get("optionId", "cancelled")
         await self._says(f"{call['title']}: {chosen}\n")
         return chosen == "allow_once"
 
     async def _costs(self, amount: str) -> None:
-        cost = schema.Cost(amount=float(amount), currency="USD")
-        await self._tell(schema.UsageUpdate(session_update="usage_update", used=5, size=100, cost=cost))
+        await self._tell("usage_update", used=5, size=100, cost={"amount": float(amount), "currency": "USD"})
 
     async def _ends(self, stop_reason: str) -> None:
         self._stop_reason = stop_reason
 
     async def _fails(self, code: str) -> None:
-        raise acp.RequestError(int(code), "the model's service said no", {"details": f"status {code}"})
+        raise Refused(int(code), "the model's service said no", {"details": f"status {code}"})
 
     async def _asks_for_a_file(self, name: str) -> None:
         try:
-            await self._client.read_text_file(self._session, str(self._folder / name))
-        except acp.RequestError as error:
+            await self._client.request("fs/read_text_file", {"sessionId": SESSION, "path": str(self._folder / name)})
+        except Refused as error:
             await self._says(f"the file was refused: {error.code}\n")
 
     async def _asks_the_unknown(self, method: str) -> None:
         try:
-            await self._client.ext_method(method, {})
-        except acp.RequestError as error:
+            await self._client.request(f"_{method}", {})
+        except Refused as error:
             await self._says(f"{method} was refused: {error.code}\n")
 
     async def _prints(self, text: str) -> None:
@@ -145,9 +163,59 @@ class Agent:
 
     _is_logged_out = _speaks_version_2
 
-    async def _tell(self, update) -> None:
-        await self._client.session_update(self._session, update)
+    async def _tell(self, what: str, /, **update: Any) -> None:
+        await self._client.notify("session/update", {"sessionId": SESSION, "update": {"sessionUpdate": what, **update}})
+
+
+class Lines:
+    """The client at the other end of stdin and stdout: a JSON-RPC message per line."""
+
+    def __init__(self, ways: list[str]) -> None:
+        agent = Agent(ways, self)
+        self._methods = {
+            "initialize": agent.initialize,
+            "session/new": agent.new_session,
+            "session/prompt": agent.prompt,
+            "session/cancel": agent.cancel,
+        }
+        self._asked: list[asyncio.Future[Any]] = []
+
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        self._send(method=method, params=params)
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._send(id=len(self._asked), method=method, params=params)
+        self._asked.append(answer)
+        return await answer
+
+    async def listen(self) -> None:
+        """Until the client closes its end; it may cancel, and answers, during a turn."""
+        reader = asyncio.StreamReader(limit=LONGEST_LINE)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        async with asyncio.TaskGroup() as turns:
+            while line := await reader.readline():
+                message = json.loads(line)
+                if "method" in message:
+                    turns.create_task(self._obey(message))
+                elif error := message.get("error"):
+                    self._asked[message["id"]].set_exception(Refused(error["code"], error["message"]))
+                else:
+                    self._asked[message["id"]].set_result(message["result"])
+            raise SystemExit
+
+    async def _obey(self, message: Mapping[str, Any]) -> None:
+        try:
+            found = {"result": await self._methods[message["method"]](message["params"])}
+        except Refused as error:
+            found = {"error": {"code": error.code, "message": error.message, "data": error.data}}
+        if "id" in message:
+            self._send(id=message["id"], **found)
+
+    def _send(self, **message: Any) -> None:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    asyncio.run(acp.run_agent(Agent(sys.argv[1:])))
+    asyncio.run(Lines(sys.argv[1:]).listen())

@@ -1,4 +1,7 @@
-"""Agents that speak the Agent Client Protocol: a real one, in a process of its own, made with the protocol's SDK."""
+"""Agents that speak the Agent Client Protocol: real ones, in processes of their own, with the SDK and without.
+
+The SDK takes 0.6 s to import. So most tests speak to an agent that does without it; one test holds the two together.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from irontree.domain.plan import AgentSpec, PermissionRule
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
 
-PROGRAM = Path(__file__).parents[2] / "support" / "acp_agent.py"
+SUPPORT = Path(__file__).parents[2] / "support"
+PROGRAM, WITH_SDK = SUPPORT / "acp_agent.py", SUPPORT / "acp_sdk_agent.py"
 MAY_TEST = PermissionRule(tool="execute", match="npm test*", allow=True)
 
 
@@ -28,12 +32,43 @@ def task(tmp_path) -> AgentTask:
     return AgentTask(7, "core-model", 2, "make it", tmp_path / "workspace", tmp_path / "reports" / "attempt-0002")
 
 
-def attempt(task, *ways, cancel=NEVER, heard=None, variables=None, **spec):
-    command = (sys.executable, str(PROGRAM), *ways)
+def attempt(task, *ways, program=PROGRAM, cancel=NEVER, heard=None, variables=None, **spec):
+    command = (sys.executable, str(program), *ways)
     agent = open_agent(
         AgentSpec(adapter="acp", command=command, **spec), children(), {**os.environ, **(variables or {})}
     )
     return agent.attempt(task, cancel=cancel, progress=heard or Heard())
+
+
+ALL_WAYS = (
+    *("says=I look around.\n", "writes=made.txt", "says=Made it.", "costs=0.5"),
+    *("asks-to-edit=app.py", "asks-to-edit=../escaped.py", "asks-to-run=npm test", "asks-to-run=rm -rf build"),
+    *("asks-for-a-file=app.py", "asks-the-unknown=nobody/knows"),
+)
+
+
+@pytest.mark.parametrize(
+    ("ways", "kind"),
+    [
+        (ALL_WAYS, "end_turn"),
+        ((*ALL_WAYS, "hangs-until-cancelled"), "cancelled"),
+        (("is-logged-out",), "error -32000"),
+        (("fails=429",), "error 429"),
+    ],
+)
+def test_with_the_protocols_sdk_between_us_all_is_the_same(task, ways, kind):
+    """Its models take every message of either side, and leave nothing of the agent's out."""
+
+    def once(program: Path):
+        bell = threading.Event()
+        heard = Heard(bell, "nobody/knows was refused")
+        cancel = bell if "hangs-until-cancelled" in ways else NEVER
+        result = attempt(task, *ways, program=program, permissions=(MAY_TEST,), cancel=cancel, heard=heard)
+        return dataclasses.replace(result, seconds=0), heard.lines
+
+    (result, lines), plain = once(WITH_SDK), once(PROGRAM)
+    assert result.claim.kind == kind
+    assert (result, lines) == plain
 
 
 def test_it_works_with_its_own_hands_and_says_how_it_went(task):
