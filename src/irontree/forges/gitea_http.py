@@ -179,7 +179,7 @@ class GiteaClient:
             except (HttpError, UnusableAddress) as error:
                 raise RemoteFailed(f"cannot talk to {self.web}: {error}", remedy=_ADDRESS) from error
             if not response.has_redirect_location:
-                return HttpAnswer(response.status_code, response.headers, data_of(response.text))
+                return HttpAnswer(response.status_code, response.headers, data_of(response.content))
             url, query = self._followed(url, response.headers["location"]), None
         raise RemoteFailed(f"{self.web} sends us round in circles, at last to {url}", remedy=_ADDRESS)
 

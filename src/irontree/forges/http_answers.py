@@ -41,12 +41,15 @@ class HttpAnswer:
         return "; ".join(filter(None, (str(self.data.get("message") or ""), *found)))
 
 
-def data_of(text: str) -> Any:
-    """What a body says: JSON, or the text itself where a proxy or a log answers; None where nothing is said."""
+def data_of(body: str | bytes) -> Any:
+    """What a body says: JSON, or the text itself where a proxy or a log answers; None where nothing is said.
+
+    Bytes of JSON are UTF-8, whatever charset their header names (RFC 8259, 8.1).
+    """
     try:
-        return json.loads(text) if text else None
+        return json.loads(body) if body else None
     except ValueError:
-        return text
+        return body if isinstance(body, str) else body.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)

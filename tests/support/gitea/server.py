@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(response.status)
         for name, value in response.headers.items():
             self.send_header(name, value)
-        if content:
+        if content and "Content-Type" not in response.headers:
             self.send_header("Content-Type", "text/html" if text else "application/json;charset=utf-8")
         if response.status != 204:
             self.send_header("Content-Length", str(len(content)))

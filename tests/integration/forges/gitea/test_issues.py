@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from irontree.forges.gitea import GiteaForge
@@ -38,6 +40,16 @@ def test_the_second_look_asks_for_what_changed_since(server: GiteaServer, forge:
     forge.edit_issue(7, body=MARKER)
     assert [issue.number for issue in forge.find_issues(MARKER)] == [7]
     assert (pages, server.requests.count("GET /api/v1/repos/palms/iron/issues")) == (3, 4)
+
+
+def test_what_the_server_says_is_utf_8_whatever_a_proxy_calls_it(server: GiteaServer, forge: GiteaForge):
+    number = forge.create_issue("Größe in Ω", "").number
+    shown = json.dumps(server.api.shapes.issue(server.contents.issues[number]), ensure_ascii=False)
+    latin = {"Content-Type": "application/json;charset=iso-8859-1"}
+    server.faults.append(Fault("GET", f"/issues/{number}", status=200, headers=latin, body=shown))
+    found = forge.read_issue(number)
+    assert found
+    assert found.title == "Größe in Ω"
 
 
 def test_an_issue_that_was_deleted_is_not_found_from_memory(server: GiteaServer, forge: GiteaForge):
