@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 T_co = TypeVar("T_co", covariant=True)
+_DIGITS: Final = 18  # Python refuses to convert some thousands of them, and an event file has room for more
 
 
 def _anything(value: object) -> Any:
@@ -23,7 +24,8 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _number(value: object) -> int | None:
-    return int(str(value)) if str(value).isdecimal() else None
+    text = str(value)
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else None
 
 
 def _keys(value: object) -> Mapping[str, Any]:
