@@ -144,7 +144,7 @@ class AcpSession:
             return acp.refuse(identity, acp.METHOD_NOT_FOUND, f"{method} is not offered")
         asked = acp.read_permission(params)
         if asked is None:
-            self._show("it asked for leave in a way that cannot be read: refused")
+            self._show("it asked for permission in a way that cannot be read: refused")
             return acp.refuse(identity, acp.INVALID_PARAMS, "this request for permission cannot be read")
         return acp.answer_permission(identity, None if self._stopping else self._decide(asked))
 

@@ -178,6 +178,7 @@ def test_whatever_else_is_asked_is_refused_at_once(talk, method, identity):
 def test_a_question_that_cannot_be_read_is_refused_at_once(talk):
     answer = talk.hears({"id": 3, "method": "session/request_permission", "params": {"what": 1}})
     assert answer["error"]["code"] == -32602
+    assert talk.shown == ["it asked for permission in a way that cannot be read: refused"]
 
 
 def test_leave_is_given_for_this_once_only(talk):

@@ -16,14 +16,14 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import rules_for_denied
 
 ALLOW = "allow"
-ASKS_FOR_LEAVE = "acp"
+ASKS_FOR_PERMISSION = "acp"
 """The adapter of agents that ask for permission before they act."""
 
 
 def offers_permission(app: App, world: World, state: TaskState) -> bool:
     """Whether the answer `allow` would help: no approved rule covers what was denied, and another attempt follows."""
     plan = world.plans.get(state.task_key)
-    if plan is None or plan.policy.agent.adapter != ASKS_FOR_LEAVE or not _leads_to_an_attempt(state):
+    if plan is None or plan.policy.agent.adapter != ASKS_FOR_PERMISSION or not _leads_to_an_attempt(state):
         return False
     rules = rules_for_denied(app.log.read(state.issue_number))
     return bool(_new(plan.policy, rules))
