@@ -14,12 +14,12 @@ from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
-from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.approval import approval_text, approval_view
 from irontree.services.proposals.sources import propose
 from irontree.services.questions.listing import asked_about
 from irontree.services.questions.pages import _waiting, issue_form, question_text
 from irontree.services.questions.questions import question_about, question_of_loop
-from tests.support import issues
+from tests.support import issues, views
 from tests.support.memory_project import commit_here
 from tests.support.watching import Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, TWO, Scene, does
@@ -33,6 +33,18 @@ def shown(scene: Scene, text: str = ONE_TASK, *, which=lambda name: f"/bin/{name
 def with_policy(scene: Scene, **changes) -> Scene:
     scene.policy = scene.policy.model_copy(update=changes)
     return scene
+
+
+def test_what_is_shown_has_the_names_with_which_the_templates_are_tried(scene):
+    approval = approval_view(scene.app, propose(scene.app, scene.write(ONE_TASK)), loop_mode=True)
+    tried = views.approval("text")
+    assert approval.keys() == tried.keys()
+    assert [task.keys() for task in approval["tasks"]] == [tried["tasks"][0].keys()]
+    scene.publish(MANUAL_TASK)
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    asked = question_about(scene.state(), RULE["pending_acceptance"])
+    assert issue_form(scene.app, asked).keys() == views.form("text", "pending_acceptance").keys()
 
 
 # --- the approval -------------------------------------------------------------------------------------------
