@@ -1,6 +1,6 @@
 """The program that is killed: it works through a small document with real adapters, and dies where it is told to.
 
-Started with a folder, it lives once. Without, it forks for each job on stdin, so that all is imported once.
+It forks for each job on stdin, so that all is imported once: a line says the new life's process id, and one its end.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def jobs() -> Iterator[Job]:
     for line in sys.stdin:
         values = json.loads(line)
         kill = tuple(values["kill"]) if values["kill"] else None
-        yield Job(values["root"], kill, values["others"], values["life"])
+        yield Job(**{**values, "kill": kill})
 
 
 def serve() -> None:
@@ -148,15 +148,21 @@ def serve() -> None:
             os.close(reading)
             _end_with(writing, job)
         os.close(writing)
+        _tell(pid=child)
         with os.fdopen(reading) as answer:
             said = answer.read()
         _, status = os.waitpid(child, 0)
-        sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status), "said": said}) + "\n")
-        sys.stdout.flush()
+        _tell(code=os.waitstatus_to_exitcode(status), said=said)
+
+
+def _tell(**words: object) -> None:
+    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.flush()
 
 
 def _end_with(writing: int, job: Job) -> None:
     code = 1
+    os.environ["XDG_CACHE_HOME"] = str(Path(job.root).parent / "cache")
     try:
         with os.fdopen(writing, "w") as out:
             try:
@@ -169,4 +175,4 @@ def _end_with(writing: int, job: Job) -> None:
 
 
 if __name__ == "__main__":
-    live(Job(sys.argv[1])) if sys.argv[1:] else serve()
+    serve()

@@ -105,13 +105,47 @@ class Ended:
     said: str = ""
 
 
+class Drivers:
+    """A process that has imported everything, and forks a driver for each life, one at a time."""
+
+    def __init__(self) -> None:
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.integration.crash.driver"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def start(self, root: Path, kill: tuple[int | str, Side] | None = None, **job: object) -> int:
+        """Begin a life with the project at *root* and the cache beside it; its process id."""
+        assert self._server.stdin
+        print(json.dumps({"root": str(root), "kill": kill, **job}), file=self._server.stdin, flush=True)
+        return int(self._hear()["pid"])
+
+    def end(self) -> Ended:
+        """Wait for the end of the life that began."""
+        answer = self._hear()
+        effects = tuple(json.loads(answer["said"])) if answer["code"] == 0 else ()
+        return Ended(answer["code"], effects, answer["said"])
+
+    def close(self) -> None:
+        self._server.communicate()
+
+    def _hear(self) -> dict[str, Any]:
+        assert self._server.stdout
+        answer: dict[str, Any] = json.loads(self._server.stdout.readline())
+        return answer
+
+
 @dataclass
 class Laboratory:
     """The project is always at `place`: it knows its own path. *life* is what its driver lives through."""
 
     folder: Path
     life: Life = "begin"
-    server: subprocess.Popen[str] = field(init=False)
+    drivers: Drivers = field(init=False)
 
     def __post_init__(self) -> None:
         self.place.mkdir(parents=True)
@@ -121,10 +155,7 @@ class Laboratory:
             lay_out(self.place, APPENDING, BEFORE)
             work_before(self.open())
         self.place.rename(self.template)
-        words = [sys.executable, "-m", "tests.integration.crash.driver"]
-        self.server = subprocess.Popen(
-            words, cwd=ROOT, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.drivers = Drivers()
 
     @property
     def place(self) -> Path:
@@ -140,7 +171,7 @@ class Laboratory:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "XDG_CACHE_HOME": str(self.place / "cache"), "PYTHONPATH": str(ROOT)}
+        return {**os.environ, "XDG_CACHE_HOME": str(self.place / "cache")}
 
     def restore(self) -> None:
         shutil.rmtree(self.place, ignore_errors=True)
@@ -148,19 +179,14 @@ class Laboratory:
 
     def live(self, kill: tuple[int | str, Side] | None = None, *, others: bool = False) -> Ended:
         """One life of the driver, from what is there now; killed at that effect, or at the first of that kind."""
-        assert self.server.stdin
-        assert self.server.stdout
-        job = {"root": str(self.root), "kill": kill, "others": others, "life": self.life}
-        print(json.dumps(job), file=self.server.stdin, flush=True)
-        answer = json.loads(self.server.stdout.readline())
-        effects = tuple(json.loads(answer["said"])) if answer["code"] == 0 else ()
-        return Ended(answer["code"], effects, answer["said"])
+        self.drivers.start(self.root, kill, others=others, life=self.life)
+        return self.drivers.end()
 
     def open(self) -> App:
         return open_app(self.root, origin=Origin("eve", "command"), environment=self.environment)
 
     def close(self) -> None:
-        self.server.communicate()
+        self.drivers.close()
 
 
 @contextmanager

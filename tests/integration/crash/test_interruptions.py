@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGKILL
 
 import psutil
 import pytest
@@ -16,7 +16,7 @@ from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.domain.state import Phase
 from irontree.services.record import read_world
-from tests.integration.crash.laboratory import ROOT, faults, lay_out, leftover_processes
+from tests.integration.crash.laboratory import Drivers, faults, lay_out, leftover_processes
 from tests.support.processes import Witness
 from tests.support.repositories import git, hook
 
@@ -35,6 +35,7 @@ class Place:
 
     folder: Path
     witness: Witness
+    drivers: Drivers
 
     @property
     def root(self) -> Path:
@@ -42,7 +43,7 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), "PYTHONPATH": str(ROOT)}
+        return {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
 
     def once(self, words: str) -> str:
         """Shell words that come true the first time only."""
@@ -57,37 +58,43 @@ class Place:
         (self.folder / "check.sh").write_text(f"{check}\ngrep -q hello greet.txt\n")
         lay_out(self.folder, f"{agent}\necho hello > greet.txt\n", SPEC.format(check=self.folder / "check.sh"))
 
-    def start(self) -> subprocess.Popen[str]:
-        """A driver in a process of its own."""
-        words = [sys.executable, "-m", "tests.integration.crash.driver", str(self.root)]
-        return subprocess.Popen(
-            words, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+    def start(self) -> int:
+        """A driver in a process of its own; its id."""
+        return self.drivers.start(self.root)
+
+    def kill(self, driver: int) -> None:
+        os.kill(driver, SIGKILL)
+        assert self.drivers.end().code == -SIGKILL
 
     def kill_in_the_middle(self) -> None:
         """Start a driver, wait until what it started waits, and kill it."""
         driver = self.start()
         self.witness.wait_until_held()
-        driver.kill()
-        driver.communicate()
+        self.kill(driver)
 
     def finish(self) -> App:
         """Start a driver again, which must reach the goal; the App to look at what is there."""
-        driver = self.start()
-        said, _ = driver.communicate()
-        assert driver.returncode == 0, said
+        self.start()
+        ended = self.drivers.end()
+        assert ended.code == 0, ended.said
         return self.open()
 
     def open(self) -> App:
         return open_app(self.root, origin=Origin("eve", "command"), environment=self.environment)
 
 
+@pytest.fixture(scope="module")
+def drivers() -> Iterator[Drivers]:
+    with closing(Drivers()) as made:
+        yield made
+
+
 @pytest.fixture
-def place(tmp_path) -> Iterator[Place]:
+def place(tmp_path, drivers) -> Iterator[Place]:
     witness = Witness(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-        yield Place(tmp_path, witness)
+        yield Place(tmp_path, witness, drivers)
     witness.close()
 
 
@@ -187,13 +194,13 @@ def test_of_two_drivers_one_is_told_that_the_other_is_at_work(place):
     place.lay_out(agent=place.wait_once())
     first = place.start()
     place.witness.wait_until_held()
-    second = place.start()
-    said, _ = second.communicate()
-    first.kill()
-    first.communicate()
-    assert second.returncode == 1
-    assert "Busy" in said
-    assert "greeting, run" in said
+    with closing(Drivers()) as others:
+        others.start(place.root)
+        second = others.end()
+    place.kill(first)
+    assert second.code == 1
+    assert "Busy" in second.said
+    assert "greeting, run" in second.said
     assert events(place.open()) == ["task_published", "run_started"], "it wrote nothing"
 
 
@@ -201,12 +208,11 @@ def test_when_the_guard_is_killed_too_recovery_kills_what_was_left(place):
     place.lay_out(agent=place.wait_once())
     driver = place.start()
     place.witness.wait_until_held()
-    guards = [child for child in psutil.Process(driver.pid).children() if "irontree-guard" in child.cmdline()]
+    guards = [child for child in psutil.Process(driver).children() if "irontree-guard" in child.cmdline()]
     assert guards
     for guard in guards:
         guard.kill()
-    driver.kill()
-    driver.communicate()
+    place.kill(driver)
     assert leftover_processes(place.folder), "nobody was there to kill it"
     app = place.finish()
     place.witness.wait_until_all_are_gone()
@@ -218,11 +224,10 @@ def test_a_check_that_outlived_everybody_is_killed_before_its_workspace_is_used_
     place.lay_out(check=place.wait_once())
     driver = place.start()
     place.witness.wait_until_held()
-    for child in psutil.Process(driver.pid).children():
+    for child in psutil.Process(driver).children():
         if "irontree-guard" in child.cmdline():
             child.kill()
-    driver.kill()
-    driver.communicate()
+    place.kill(driver)
     app = place.finish()
     place.witness.wait_until_all_are_gone()
     assert events(app) == UNHARMED
@@ -233,8 +238,8 @@ def test_a_driver_that_dies_again_and_again_is_stopped_by_a_question(place):
     place.lay_out(agent=f"{place.witness.hold}; sleep 1000")
     for _ in range(3):
         place.kill_in_the_middle()
-    driver = place.start()
-    said, _ = driver.communicate()
+    place.start()
+    said = place.drivers.end().said
     state = read_world(place.open()).states["greeting"]
     assert (state.phase, state.blocking_check) == (Phase.BLOCKED, "run-interrupted")
     assert state.attempt_count == 0
