@@ -94,4 +94,6 @@ def without_secrets(text: str, values: Iterable[str] = ()) -> str:
     """*text* with everything that looks like a secret, and each of *values*, hidden."""
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
-    return re.sub(LOGIN_IN_URL, WITHOUT_LOGIN, re.sub(SECRET, HIDDEN, text))
+    hidden = re.sub(SECRET, HIDDEN, text)
+    # The pattern tries every place of a text where a scheme might begin; most texts hold no address.
+    return re.sub(LOGIN_IN_URL, WITHOUT_LOGIN, hidden) if "://" in hidden else hidden
