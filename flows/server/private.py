@@ -324,20 +324,18 @@ NO_SERVER = "http://127.0.0.1:9/api"
 """A placeholder for settings that need an address although no request is made."""
 
 
-def ensure(folder: Path) -> bool:
+def ensure(folder: Path) -> None:
     """Ensure `prefect.db` in *folder*: an existing one is kept, else the template is copied. Deleting it loses nothing.
 
-    Returns whether it is a new copy that holds Prefect's block types. Raises ServerUnavailable for a file that is no
-    database, or one of another Prefect version.
+    Raises ServerUnavailable for a file that is no database, or one of another Prefect version.
     """
     template, database = build_template(folder), folder / "prefect.db"
     if database.exists():
         _check(database, template)
-        return False
+        return
     for leftover in [*folder.glob("prefect.db-*"), folder / "memo_store.toml"]:  # from a database that was deleted
         leftover.unlink(missing_ok=True)
     swap(database, template.read_bytes())
-    return _has_block_types(database)
 
 
 def _check(database: Path, template: Path) -> None:
@@ -357,35 +355,30 @@ def _revision(database: Path) -> str:
     return str(found[0]) if found else "none"
 
 
-def _has_block_types(database: Path) -> bool:
-    """Templates that earlier versions left in the state folder have none."""
-    with closing(sqlite3.connect(database)) as connection:
-        return connection.execute("SELECT 1 FROM block_type LIMIT 1").fetchone() is not None
-
-
 def build_template(folder: Path) -> Path:
-    """Create `template.db`, a new database of the installed Prefect version, in *folder*; returns its path.
+    """Create `template.db`, an empty migrated database of the installed Prefect version, in *folder*; returns its path.
 
     Raises ServerUnavailable if Prefect cannot create one.
     """
     template = folder / "template.db"
     with locked(folder / "template.lock"):
         if not template.exists():
-            _fill(folder, draft := folder / "draft.db")
+            _migrate(folder, draft := folder / "draft.db")
             with closing(sqlite3.connect(draft)) as database:  # in one file: SQLite keeps recent writes in a second one
                 database.execute("PRAGMA journal_mode=DELETE")
             draft.replace(template)
     return template
 
 
-def _fill(folder: Path, database: Path) -> None:
+def _migrate(folder: Path, database: Path) -> None:
     for leftover in folder.glob(f"{database.name}*"):
         leftover.unlink()
     log = folder / "template.log"
     environment = local_environment(os.environ, folder, NO_SERVER) | {
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{database}"
     }
-    with start("irontree.flows.server.template", [], environment=environment, folder=folder, log=log) as program:
+    upgrade = ["server", "database", "upgrade", "--yes"]
+    with start("prefect", upgrade, environment=environment, folder=folder, log=log) as program:
         pass
     if program.returncode:
         raise ServerUnavailable(
@@ -423,13 +416,12 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     if not state.become_the_server():
         return
     last_port = state.come_alive()
-    # Prefect still notes in `memo_store.toml` what there is, and registers once something else is installed.
-    registered = {"PREFECT_API_BLOCKS_REGISTER_ON_START": "false"} if ensure(state.folder) else {}
+    ensure(state.folder)
     host = place.host or LOOPBACK
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
         address = Address(port=listeners[0].getsockname()[1], pid=os.getpid(), host=host)
-        os.environ.update(local_environment(os.environ, state.folder, address.api_url) | _pages(host) | registered)
+        os.environ.update(local_environment(os.environ, state.folder, address.api_url) | _pages(host))
         with _queued_writers():
             server = _prefect_server()
             server.config.callback_notify = _Attendant(server, state, address, linger).look

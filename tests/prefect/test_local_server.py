@@ -37,13 +37,6 @@ def pid_of(state_folder) -> int:
     return json.loads((state_folder / "server.json").read_text())["pid"]
 
 
-def block_types_of(state_folder) -> set[tuple[str, str]]:
-    """The block types that the server's database knows, with the digest of each schema."""
-    query = "SELECT slug, checksum FROM block_type JOIN block_schema ON block_type_id = block_type.id"
-    with closing(sqlite3.connect(state_folder / "prefect.db")) as database:
-        return set(database.execute(query))
-
-
 def wait_for_end(pid: int) -> None:
     with suppress(psutil.NoSuchProcess):
         psutil.Process(pid).wait(timeout=30)
@@ -61,13 +54,9 @@ def test_two_starts_give_one_server_that_comes_back_when_killed_and_ends_after_i
         addresses = set(pool.map(lambda server: server.wait_ready(), servers))
     assert len(addresses | {api_url}) == 2
     killed, address = pid_of(own_home), addresses.pop()
-    copied = block_types_of(own_home)
-    assert copied, "they come with the database template"
     os.kill(killed, signal.SIGKILL)
     wait_for_end(killed)
-    (own_home / "memo_store.toml").unlink()
     [again] = {server.wait_ready() for server in servers}
-    assert block_types_of(own_home) == copied, "a server that registers block types finds nothing to add"
     assert again == address or is_taken(port_of(address)), "another test's server may have taken the port meanwhile"
     pid = pid_of(own_home)
     assert pid != killed
