@@ -243,7 +243,7 @@ def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str
         )
     counted = counted_at(app, world, question, gate, voters)
     if len(counted) < gate.approvers:
-        raise AnswerRefused(f"{len(counted)} of {gate.approvers} approvals so far: {', '.join(counted) or 'none'}")
+        raise AnswerRefused(f"{len(counted)} of {gate.approvers} have agreed so far: {', '.join(counted) or 'none'}")
 
 
 def require_no_gate(app: App, keys: Iterable[str]) -> None:
