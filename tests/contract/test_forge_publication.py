@@ -74,7 +74,7 @@ def test_the_same_key_in_another_document_is_refused_and_never_skipped(stage: St
     before = stage.ours.read_issue(1)
     with pytest.raises(RequirementsRefused) as refused:
         publish_document(clone(stage.ours), OTHER, "docs.md")
-    assert "greeting of docs.md: #1 has this key, and is of SPEC.md" in str(refused.value)
+    assert "greeting of docs.md: #1 has this key but belongs to SPEC.md" in str(refused.value)
     assert "Key:" in str(refused.value.remedy)
     assert stage.ours.read_issue(1) == before
 

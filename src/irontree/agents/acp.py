@@ -137,6 +137,9 @@ class AcpSession:
             self._end(SessionEnd(words="it opened no session"))
             return b""
         self.session = session
+        if self._stopping:
+            self._end(SessionEnd("cancelled"))
+            return b""
         return acp.prompt(_PROMPT, session, self.prompt)
 
     def _answer(self, identity: int | str, method: str, params: object) -> bytes:

@@ -245,6 +245,14 @@ def test_before_there_is_a_session_there_is_nothing_to_cancel(tmp_path):
     assert Talk(tmp_path, opened=False).session.stop() == b""
 
 
+def test_asked_to_stop_before_there_is_a_session_it_gives_no_work(tmp_path):
+    talk = Talk(tmp_path, opened=False)
+    talk.session.stop()
+    talk.answers(0, protocolVersion=1)
+    assert talk.answers(1, sessionId="s") is None
+    assert talk.session.ended == SessionEnd("cancelled")
+
+
 @given(
     st.one_of(
         st.binary(),
