@@ -1,8 +1,7 @@
 """`irontree VERB …`: find the verb, import its module only, and turn errors into exit codes.
 
-Each module here has the verbs of one noun in its `VERBS`; `HOMES` lists verbs that are not named after their
-module. Exit codes: 0 done, 1 refused, halted or failed as expected,
-2 wrong usage, 3 a bug of ours, 130 interrupted.
+Each module here has the verbs of one noun in its `VERBS`; `_MODULES` lists verbs that are not named after their
+module. Exit codes: 0 done, 1 refused, halted or failed as expected, 2 wrong usage, 3 a bug of ours, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ _MODULES: Final = {
     "serve": ("automations",),
     "steps": ("run", "verify", "checkup"),
 }
-HOMES: Final[Mapping[str, str]] = {verb: module for module, verbs in _MODULES.items() for verb in verbs}
+_MODULE_OF: Final[Mapping[str, str]] = {verb: module for module, verbs in _MODULES.items() for verb in verbs}
 """The modules of verbs that are not named after them."""
 
 _FOLDER: Final = argument("-C", dest="folder", metavar="DIR", help="work in the repository that DIR is in")
@@ -206,8 +205,8 @@ def _dispatch(words: Sequence[str], console: Console) -> int:
 
 
 def _load(verb: str) -> Verb:
-    home = importlib.import_module(f"irontree.cli.{HOMES.get(verb, verb)}")
-    return cast("Mapping[str, Verb]", home.VERBS)[verb]
+    module = importlib.import_module(f"irontree.cli.{_MODULE_OF.get(verb, verb)}")
+    return cast("Mapping[str, Verb]", module.VERBS)[verb]
 
 
 def _unknown(verb: str) -> UsageError:

@@ -200,7 +200,7 @@ def _change(event: LoopEvent, told: Meta) -> dict[str, Any]:
 
 
 def entity_from(event: LoopStarted, told: Meta) -> LoopEntity:
-    """The entity of a loop that begins, or whose file was lost: later events record its use so far."""
+    """The entity of a new loop, or of one whose file was lost; later events add what it has used."""
     return LoopEntity(
         loop_id=event.loop_id,
         created_at=told.time,
