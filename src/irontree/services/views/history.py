@@ -70,7 +70,7 @@ def results_at(app: App, issue_number: int, anchor: str | None) -> CheckReport |
 def say_issue_event(record: Record[IssueEvent]) -> str:
     """What happened to the issue, with the important details."""
     event, told = record.event, record.told
-    words = _ISSUE_WORDS.get(event.event, event.event.replace("_", " "))
+    words = _ISSUE_WORDS[event.event]
     if event.event == "verify_failed_retryable" and told.note:
         words = "sent back by {by}: “{note}”"
     if told.not_before:

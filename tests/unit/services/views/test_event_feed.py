@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from irontree.domain.decide import Run
+from irontree.domain.events import ISSUE_EVENTS
 from irontree.services.execution.steps import perform
-from irontree.services.views.history import event_feed
+from irontree.services.views.history import _ISSUE_WORDS, event_feed
 from tests.support.world import GREETING, ONE_TASK, Scene
 
 CHANGED = ONE_TASK.replace("it says hello `", "it says hello to all `")
@@ -24,6 +25,10 @@ def test_every_event_is_told_once(scene):
     perform(scene.app, Run(GREETING), loop.id)
     assert told(scene, known) == [("issue.1", 2, "run_started"), ("issue.1", 3, "run_completed")]
     assert told(scene, known) == []
+
+
+def test_each_event_of_an_issue_has_its_words():
+    assert _ISSUE_WORDS.keys() == ISSUE_EVENTS.keys()
 
 
 def test_the_events_of_an_issue_that_begins_again_are_told_as_well(scene):
