@@ -330,6 +330,8 @@ def test_files_that_are_no_events_are_nobody_s_business(every):
         every.put(name, "anything")
     stream = every.read()
     assert (len(stream.records), stream.problems, stream.highest_sequence) == (1, (), 1)
+    every.log.append(every.event(2), expected_sequence=1)
+    assert every.text(".DS_Store") == "anything"
 
 
 def test_a_log_goes_on_behind_a_file_that_cannot_be_read(every):

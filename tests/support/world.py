@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, Plan, PublishPolicy, ReviewerSpec
 from irontree.domain.state import TaskState
+from irontree.errors import Busy
 from irontree.forges import ForgeSettings
 from irontree.forges.memory import MemoryForge, Tracker
 from irontree.ports import AgentResult, AgentTask
@@ -123,6 +125,15 @@ class Patience:
         self.pauses.append(timeout)
         self.stopped = self.stopped or self._stops
         return self.stopped
+
+
+class BusyForAMoment(MemoryLock):
+    """A lock whose holder is about to let go: who waits gets it."""
+
+    def hold(self, what: str, *, wait_seconds: float = 0) -> AbstractContextManager[None]:
+        if wait_seconds <= 0:
+            raise Busy("busy: somebody else")
+        return super().hold(what)
 
 
 class Leftovers:

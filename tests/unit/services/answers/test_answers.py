@@ -13,6 +13,7 @@ from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, Busy, ConfigRefused, GitFailed, RemoteUnavailable, SequenceConflict
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.answers.answers import _USE_CASES, Answer, answer_issue, answer_loop, validate
+from irontree.services.answers.approve import approve, approve_stepwise
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
@@ -79,6 +80,20 @@ def test_the_log_is_backed_up_behind_an_answer_to_the_loop_itself(scene):
     scene.repository = Watched(scene.repository, ["back_up"], tell)
     answer_loop(scene.app, loop.id, Answer("stop", "ada"))
     assert backed_up == ["loop_cancelled"]
+
+
+@pytest.mark.parametrize("way", [approve, approve_stepwise])
+def test_the_log_is_backed_up_behind_an_approval(scene, way):
+    """R13: an approval may be the last that anybody does for days."""
+    proposal, backed_up = propose(scene.app, scene.write(ONE_TASK), loop_mode=way is approve), []
+
+    def tell(_, side):
+        if side == "before":
+            backed_up.append((scene.events(), len(scene.loops.ids())))
+
+    scene.repository = Watched(scene.repository, ["back_up"], tell)
+    way(scene.app, proposal, proposal.revision, "ada")
+    assert backed_up == [(["task_published"], int(way is approve))]
 
 
 def test_an_early_answer_is_refused(scene):

@@ -27,7 +27,7 @@ from irontree.services.questions.questions import gate_words
 from irontree.store.memory import MemoryDeliveries
 from tests.support.forges import change_comment
 from tests.support.watching import Killed, Watched
-from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, does, sends_back
+from tests.support.world import MANUAL_TASK, ONE_TASK, BusyForAMoment, Scene, accepts, does, sends_back
 
 
 @pytest.fixture
@@ -321,6 +321,7 @@ def test_while_somebody_else_works_comments_wait(asking):
     says(asking, "/accept")
     with asking.driver.hold("somebody else"):
         assert [found.outcome for found in look(asking.app)] == ["later"]
+    asking.driver = BusyForAMoment(asking.clock)
     assert outcomes(asking) == [("alice", "taken")]
 
 

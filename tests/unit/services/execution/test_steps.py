@@ -25,6 +25,7 @@ from tests.support.world import (
     PARTS,
     SPEC,
     TWO,
+    BusyForAMoment,
     accepts,
     does,
     ends,
@@ -218,6 +219,12 @@ def test_of_two_drivers_one_is_told_who_is_busy(scene):
     with scene.driver.hold("issue-9, run"), pytest.raises(Busy, match="issue-9, run"):
         perform(scene.app, Run(GREETING))
     assert scene.events() == ["task_published"]
+
+
+def test_who_is_ready_to_wait_for_another_driver_waits(scene):
+    scene.publish(ONE_TASK)
+    scene.driver = BusyForAMoment(scene.clock)
+    assert perform(scene.app, Run(GREETING), wait_seconds=1).last_event == "run_completed"
 
 
 def test_a_step_that_the_log_has_overtaken_is_refused(scene):

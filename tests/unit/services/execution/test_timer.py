@@ -36,7 +36,8 @@ def test_before_the_time_it_says_until_when_and_what_to_do(waiting):
 def test_who_is_ready_to_wait_that_long_waits_and_the_timer_answers(waiting):
     state = let_time_pass(waiting.app, waiting.state(), 3600)
     assert (state.phase, state.last_event) == (Phase.READY, "checkup_unblocked")
-    assert (waiting.last().event.by, waiting.last().meta["channel"]) == ("timer", "timer")
+    meta = waiting.last().meta
+    assert (waiting.last().event.by, meta["actor"], meta["channel"]) == ("timer", "timer", "timer")
     assert len(waiting.cancel.pauses) == 1
     assert run(waiting.app, 1).last_event == "run_completed"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_DONE, STAGE_RUN, STAGE_TASK, Phase
 from irontree.errors import AnswerRefused, ApprovalRefused, NotEligible, RemoteUnavailable
 from irontree.services.answers.answers import Answer, answer_issue
@@ -61,6 +62,24 @@ def test_adopting_twice_is_no_new_work(scene):
     write(scene)
     take_in(scene.app, 1, 1)
     assert scene.events() == ["task_adopted"]
+
+
+def test_a_cut_off_attempt_is_settled_before_its_issue_is_adopted_anew(scene):
+    """R7: never during a run."""
+
+    def dies(_):
+        raise Killed
+
+    write(scene)
+    adopt(scene.app, 1)
+    approve(scene)
+    scene.agent = ScriptedAgent(dies)
+    with pytest.raises(Killed):
+        run(scene.app, 1)
+    edit(scene, 1, body=LONGER)
+    adopt(scene.app, 1)
+    assert scene.events() == ["task_re_adopted"]
+    assert "0004-run-interrupted.yml" in next(iter(scene.log.archived.values())).files
 
 
 def test_the_text_of_the_issue_is_never_edited(scene):
