@@ -153,8 +153,9 @@ def test_more_attempts_must_be_some_and_not_too_many(scene, count):
     scene.publish(ONE_TASK)
     run(scene.app, 1)
     verify(scene.app, 1)
-    with pytest.raises(AnswerRefused, match="needs a count"):
+    with pytest.raises(AnswerRefused, match="needs a count") as refused:
         answer_issue(scene.app, 1, Answer("retry", "ada", count=count))
+    assert refused.value.remedy == "answer again with a count from 1 to 50"
     state = answer_issue(scene.app, 1, Answer("retry", "ada", count=2))
     assert (state.phase, state.max_retry_count) == (Phase.READY, 2)
 
@@ -173,8 +174,9 @@ def test_a_label_counts_as_well_as_a_word(pending):
 
 
 def test_an_unknown_issue_asks_nothing(scene):
-    with pytest.raises(AnswerRefused, match="issue-9 is not known here"):
+    with pytest.raises(AnswerRefused, match="issue-9 is not known here") as refused:
         answer_issue(scene.app, 9, accepts())
+    assert refused.value.remedy == "`irontree status` lists the issues that are"
 
 
 def test_going_on_with_a_log_that_cannot_be_trusted_is_refused(scene):

@@ -206,8 +206,10 @@ def test_approving_a_document_without_a_task_cancels_it(scene):
     assert scene.world.cancelled == {CLOSE}
     assert scene.tracker.issues[2].state == "closed"
     assert isinstance(next_step(scene.app, 2), Idle)
-    with pytest.raises(NotEligible, match="was cancelled"):
+    with pytest.raises(NotEligible) as refused:
         run(scene.app, 2)
+    assert refused.value.message == "issue-2 was cancelled: SPEC.md was approved without it"
+    assert refused.value.remedy == "put it back into the document and approve that"
     found = reconcile(scene.app)
     assert (found.outside, found.open_questions) == ((), ())
 

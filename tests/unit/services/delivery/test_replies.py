@@ -69,6 +69,15 @@ def test_auto_replies_to_a_note_that_asks_for_something(scene):
     assert "Whoever looked at it has something for you to do or to know" in reply
 
 
+def test_auto_replies_to_such_a_note_of_whoever_accepted(scene):
+    verified(scene, MANUAL_TASK)
+    step(scene, accept, Decider("ada", ADVICE))
+    assert replies(scene) == []
+    step(scene, finalize)
+    (reply,) = replies(scene)
+    assert "Whoever looked at it has something for you to do or to know" in reply
+
+
 def test_auto_tells_who_wrote_an_adopted_issue_where_the_notes_are(scene):
     """Issues of our own have no author who would have to be told."""
     scene.policy = scene.policy.model_copy(update={"promotion": PromotionPolicy(mode="always")})

@@ -8,6 +8,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.app import App
+from irontree.domain.events import RunInterrupted, RunStarted
 from irontree.domain.plan import Shell
 from irontree.domain.state import Phase
 from irontree.errors import (
@@ -22,6 +23,7 @@ from irontree.errors import (
 from irontree.ports import Blocker
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.run import run
+from irontree.services.record import record
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene, does, ends, writes_what_is_asked
 
 
@@ -228,6 +230,14 @@ def test_what_a_program_said_last_is_told_with_its_end_and_where_a_person_is_ask
         "run interrupted 3 times in a row; the last time: "
         "the agent changed nothing and ended with exit code 1: Invalid model: x"
     )
+
+
+def test_what_another_tool_gave_back_without_a_reason_is_told_without_one(ready):
+    for _ in range(3):
+        record(ready.app, ready.state(), RunStarted, attempt_count=1)
+        record(ready.app, ready.state(), RunInterrupted, attempt_count=0)
+    take(ready)
+    assert last_meta(ready)["reason"] == "run interrupted 3 times in a row"
 
 
 def test_an_agent_that_fails_with_a_change_is_judged_by_verify(ready):

@@ -338,7 +338,7 @@ def test_four_fifths_are_warned_of_once(scene):
     assert warned == ["budget: this loop: 8.00 USD of 10.00 USD spent, 2.00 USD left"]
 
 
-def test_listings_the_report_and_why_say_what_is_spent(scene):
+def test_listings_the_question_and_why_say_what_is_spent(scene):
     limited(scene, issue="3 USD").agent = ScriptedAgent(costs(3.0, then=idle))
     loop = scene.start(ONE_TASK)
     scene.drive(loop)
@@ -346,6 +346,13 @@ def test_listings_the_report_and_why_say_what_is_spent(scene):
     assert [budget.words for budget in overview(scene.app).budgets] == [words]
     assert words in explain(scene.app, GREETING).because
     assert words in question_text(scene.app, question_of_loop(scene.app, loop.id))
+
+
+def test_the_report_says_what_is_spent(scene):
+    limited(scene, issue="3 USD").agent = ScriptedAgent(costs(2.0))
+    scene.drive(scene.start(ONE_TASK))
+    report = scene.projections.texts[scene.root / ".mino/reports/issue-1/report.md"]
+    assert "## Budgets\n\n- issue-1: 2.00 USD of 3.00 USD spent, 1.00 USD left\n" in report
 
 
 def test_the_approval_shows_the_budgets_in_one_line(scene):

@@ -276,14 +276,16 @@ def test_skipping_cancels_dependents_and_composite_ancestors_and_the_rest_goes_o
 def test_a_halted_loop_goes_on_without_what_a_person_skipped_and_says_so_task_by_task(scene):
     loop = scene.start()
     assert scene.drive(loop, prepared(Answer("skip", "ada"))) == Halt("goal_reached")
-    events = [record.event for record in scene.loops.read(loop.id).records]
+    records = scene.loops.read(loop.id).records
+    events = [record.event for record in records]
     assert [event.event for event in events] == [
         *("loop_started", "loop_halted", *["loop_cancelled"] * 3, "loop_resumed", "loop_completed"),
     ]
     cancelled = [(event.cancellation_scope, event.task_key) for event in events[2:5]]
     assert sorted(cancelled) == [("task", CLOSE), ("task", PARTS), ("task", TWO)]
-    reached = say_loop_event(scene.loops.read(loop.id).records[-1])
-    assert reached == f"goal reached: everything in scope is done but what was skipped: {CLOSE}, {PARTS}, {TWO}"
+    assert say_loop_event(records[0]) == f"loop {loop.id} started"
+    reached = f"goal reached: everything in scope is done but what was skipped: {CLOSE}, {PARTS}, {TWO}"
+    assert say_loop_event(records[-1]) == reached
     [row] = loop_table(overview(scene.app).loops).rows
     assert row[1] == "2 of 2, 3 skipped"
 

@@ -222,7 +222,8 @@ def test_it_approves_and_so_it_has_to_pass_the_gate_of_approvals(scene):
 def test_rules_that_the_comment_could_not_show_are_not_approved_by_a_comment(scene, command):
     behind_a_gate(scene, f"no rule allows: execute {command}")
     assert allows_as(scene, "alice") == "refused"
-    assert "does not show which rules" in scene.comments()[-1]
+    said = "was not taken: the comment that asks does not show which rules this would approve. What to do: "
+    assert said in scene.comments()[-1]
     assert scene.policy.agent.permissions == ()
 
 

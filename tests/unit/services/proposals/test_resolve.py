@@ -322,7 +322,7 @@ def test_approved_without_a_loop_is_no_approval_of_loop_mode(two):
     assert two.loops.ids() == ()
     assert two.state().phase is Phase.READY
     now = resolved(two, 1)
-    assert not now.due
+    assert [(member.status, member.due, member.warnings) for member in now.draft.tasks] == [("adopted", False, ())]
     assert not now.approved
 
 

@@ -56,6 +56,7 @@ def test_a_question_says_since_when_and_where_it_is_answered(scene):
     assert one.repository == scene.root.name
     assert one.reason == "pending_acceptance"
     assert one.about == f"#{one.number} {one.title}"
+    assert replace(one, document="SPEC.md").about == "SPEC.md"
     assert one.issue_url == f"https://forge.example/ada/texts/issues/{one.number}"
     assert one.form_url == "http://ui/3f"
     last = scene.log.read(one.number).records[-1]

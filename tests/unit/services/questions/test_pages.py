@@ -57,6 +57,7 @@ def test_the_story_of_an_issue_says_what_happened_and_leads_on(tmp_path):
     assert f"- Issue: [#{scene.number()}](https://forge.example/issues/{scene.number()})" in page
     assert "https://forge.example/commit/" in page
     assert "[the report](http://127.0.0.1:4280/artifacts/artifact/1)" in page
+    assert "\n- Attempts: 1 of 4\n" in page
     assert [words in page for words in ("| attempt 1 of 4: the agent works |", "| done |")] == [True, True]
 
 

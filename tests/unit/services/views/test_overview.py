@@ -66,6 +66,13 @@ def test_a_file_that_cannot_be_read_is_a_problem_of_its_issue_and_of_nothing_els
     assert rows(scene)[ONE].asks is None
 
 
+def test_an_issue_whose_plan_is_lost_is_shown_by_its_key(scene):
+    scene.publish(ONE_TASK)
+    scene.plans._plans.clear()
+    row = rows(scene)[GREETING]
+    assert (row.title, row.parent, row.depth) == (GREETING, None, 0)
+
+
 def test_a_loop_that_cannot_be_read_stops_nothing(scene):
     loop = scene.start()
     files = scene.loops.files(loop.id).files
