@@ -127,11 +127,15 @@ class Patience:
         return self.stopped
 
 
-class BusyForAMoment(MemoryLock):
-    """A lock whose holder is about to let go: who waits gets it."""
+class BusyFor(MemoryLock):
+    """A lock that somebody else holds for so many *seconds*: only who would wait that long gets it, and at once."""
+
+    def __init__(self, clock: TickingClock, seconds: float) -> None:
+        super().__init__(clock)
+        self._seconds = seconds
 
     def hold(self, what: str, *, wait_seconds: float = 0) -> AbstractContextManager[None]:
-        if wait_seconds <= 0:
+        if wait_seconds < self._seconds:
             raise Busy("busy: somebody else")
         return super().hold(what)
 

@@ -27,7 +27,7 @@ from irontree.services.questions.questions import gate_words
 from irontree.store.memory import MemoryDeliveries
 from tests.support.forges import change_comment
 from tests.support.watching import Killed, Watched
-from tests.support.world import MANUAL_TASK, ONE_TASK, BusyForAMoment, Scene, accepts, does, sends_back
+from tests.support.world import MANUAL_TASK, ONE_TASK, BusyFor, Scene, accepts, does, sends_back
 
 
 @pytest.fixture
@@ -319,9 +319,9 @@ def test_what_was_taken_before_the_forge_failed_is_said(asking):
 
 def test_while_somebody_else_works_comments_wait(asking):
     says(asking, "/accept")
-    with asking.driver.hold("somebody else"):
-        assert [found.outcome for found in look(asking.app)] == ["later"]
-    asking.driver = BusyForAMoment(asking.clock)
+    asking.driver = BusyFor(asking.clock, 60)
+    assert [found.outcome for found in look(asking.app)] == ["later"]
+    asking.driver = BusyFor(asking.clock, 1)
     assert outcomes(asking) == [("alice", "taken")]
 
 

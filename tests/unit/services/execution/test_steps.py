@@ -25,7 +25,7 @@ from tests.support.world import (
     PARTS,
     SPEC,
     TWO,
-    BusyForAMoment,
+    BusyFor,
     accepts,
     does,
     ends,
@@ -223,7 +223,7 @@ def test_of_two_drivers_one_is_told_who_is_busy(scene):
 
 def test_who_is_ready_to_wait_for_another_driver_waits(scene):
     scene.publish(ONE_TASK)
-    scene.driver = BusyForAMoment(scene.clock)
+    scene.driver = BusyFor(scene.clock, 1)
     assert perform(scene.app, Run(GREETING), wait_seconds=1).last_event == "run_completed"
 
 
