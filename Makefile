@@ -6,6 +6,7 @@ STAMP          := $(VENV)/.setup-done
 # Two more than there are cores: flows mostly wait.
 PYTEST_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 2)')
 PYTEST_ARGS    ?=
+SCALE          ?= all
 # Their command lines and records change from version to version: these were tried.
 NODE_AGENTS    := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \
                   opencode-ai@1.18.33 @github/copilot@1.0.102
@@ -59,8 +60,8 @@ test-agents: $(STAMP) build/agents/.installed ## real agent programs against a s
 test-e2e: $(STAMP) ## the pages as a person uses them, in Chromium; UPDATE_IMAGES=1 takes the pictures of docs/ anew
 	BROWSER=all $(BIN)/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_browser.py $(PYTEST_ARGS)
 
-test-scale: $(STAMP) ## several API servers and workers, with PostgreSQL and Redis (10 minutes; needs both)
-	SCALE=all $(BIN)/python -m pytest tests/scale $(PYTEST_ARGS)
+test-scale: $(STAMP) ## several API servers and workers, with PostgreSQL and Redis (10 minutes; needs both); SCALE=one: a small form
+	SCALE=$(SCALE) $(BIN)/python -m pytest tests/scale $(PYTEST_ARGS)
 
 build/agents/.installed: Makefile
 	npm install --silent --no-audit --no-fund --prefix build/agents $(NODE_AGENTS)

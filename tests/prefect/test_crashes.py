@@ -142,9 +142,22 @@ def session(held, witness, state_folder, environment):
         yield session, loop_id
 
 
-@pytest.mark.parametrize(
-    ("held", "given_back"), [("agent", 1), pytest.param("check", 0, marks=in_soak)], indirect=["held"]
-)
+def test_the_flow_processes_of_the_loop_and_of_its_issue_are_killed_at_once(held, session, witness, undisturbed):
+    """The agent dies with its flow, and the terminal starts the loop's run again, which starts the issue's."""
+    terminal, loop_id = session
+    for run in (newest_run(held.toy.app, loop_id), held.toy.runs_of(1)[0]):
+        kill(held.toy, run.id)
+    witness.wait_until_all_are_gone()
+    made = follower(held.toy.app, terminal, loop_id)
+    assert made.follow() == "completed"
+    terminal.come_to_rest()
+    assert "The loop's process died; starting it again." in made.screen.lines
+    assert held.toy.events().count("run_interrupted") == 1
+    assert ends_as(held.toy, undisturbed)
+
+
+@in_soak
+@pytest.mark.parametrize(("held", "given_back"), [("agent", 1), ("check", 0)], indirect=["held"])
 def test_the_flow_process_of_an_issue_is_killed(held, session, witness, undisturbed, given_back):
     """Agent and check die with it, the loop notices, and an attempt that was cut off is given back."""
     terminal, loop_id = session
@@ -188,6 +201,7 @@ def test_the_run_of_the_loop_is_cancelled_in_the_browser(held, session, witness,
     assert faults(held.toy.app) == []
 
 
+@in_soak
 def test_the_flow_process_of_the_loop_is_killed_while_the_agent_works(held, session, undisturbed):
     """The issue's run goes on, and the terminal starts the loop's again."""
     terminal, loop_id = session

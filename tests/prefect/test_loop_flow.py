@@ -110,6 +110,7 @@ def plan_all_day(toy: Toy, began: datetime) -> Path:
     return folder.parent
 
 
+@in_soak
 def test_a_loop_whose_agents_may_spend_no_more_asks_and_takes_an_amount(project):
     toy, loop_id = project(GREETING, "budgets:\n  day: {time: 1h}\n")
     plan_all_day(toy, datetime.now(UTC))
@@ -122,6 +123,7 @@ def test_a_loop_whose_agents_may_spend_no_more_asks_and_takes_an_amount(project)
     assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_budget_extended", "loop_resumed", "loop_completed"]
 
 
+@in_soak
 def test_on_a_new_day_nobody_has_to_answer_for_the_budget_of_the_old_one(project):
     toy, loop_id = project(GREETING, "budgets:\n  day: {time: 1h}\n")
     spent = plan_all_day(toy, datetime.now(UTC))
@@ -187,6 +189,7 @@ def test_a_skipped_task_takes_those_that_need_it_along_and_the_rest_reaches_the_
     assert toy.suspended() == []
 
 
+@in_soak
 def test_a_loop_with_nothing_left_to_do_ends_without_another_question(project):
     toy, loop_id = project(FRIENDLY)
     with served(toy):
@@ -224,6 +227,7 @@ def test_after_an_answer_the_loops_log_tells_where_it_stops_next(project, client
     assert [run.parameters["number"] for run in toy.suspended()] == [2]
 
 
+@in_soak
 def test_an_answer_from_the_command_line_while_nobody_served_lets_the_loop_go_on_when_somebody_does(project):
     """...and leaves no run suspended with a question that has its answer."""
     toy, loop_id = project(FRIENDLY)
@@ -237,6 +241,7 @@ def test_an_answer_from_the_command_line_while_nobody_served_lets_the_loop_go_on
     assert toy.loop_events(loop_id)[-2:] == ["loop_resumed", "loop_completed"]
 
 
+@in_soak
 def test_a_question_that_outlives_its_loop_is_answered_in_the_next_one(project):
     """The suspended run was started by a loop that was cancelled; the answer counts for the one that is open now."""
     toy, loop_id = project(FRIENDLY)
@@ -301,6 +306,7 @@ def question_of_issue(toy: Toy, loop_id: str) -> Question:
     return found
 
 
+@in_soak
 def test_a_question_whose_loop_was_cancelled_is_asked_no_more(project):
     toy, loop_id = project(FRIENDLY)
     with served(toy):

@@ -1,6 +1,6 @@
 """Repositories are worked on by workers of their own, behind several API servers with PostgreSQL and Redis.
 
-`make test-scale` runs all of it; otherwise one repository and one question are tried.
+`make test-scale` runs all of it; with SCALE=one, as CI runs it, one repository and one question are tried.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from irontree.flows.runs.recovery import newest_run, start_loop
 from tests.integration.crash.laboratory import faults, lay_out
 from tests.prefect.harness import prefect_at
 from tests.prefect.toys import AGENT, FRIENDLY, GREETING, Toy, wait_until
+from tests.support.soak import SOAK
 
-pytestmark = pytest.mark.timeout(600)
-in_full = pytest.mark.skipif(os.environ.get("SCALE") != "all", reason="only with make test-scale")
+SCALE = "all" if SOAK else os.environ.get("SCALE")
+pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(not SCALE, reason="a longer form: make test-scale")]
+in_full = pytest.mark.skipif(SCALE != "all", reason="a longer form: make test-scale")
 LONG = 120.0
 """Seconds for what takes ten on a machine that has nothing else to do."""
 ACCEPT = "accept this commit"
