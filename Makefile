@@ -7,6 +7,7 @@ STAMP          := $(VENV)/.setup-done
 PYTEST_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 2)')
 PYTEST_ARGS    ?=
 SCALE          ?= all
+E2E            ?= all
 # Their command lines and records change from version to version: these were tried.
 NODE_AGENTS    := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \
                   opencode-ai@1.18.33 @github/copilot@1.0.102
@@ -57,8 +58,8 @@ test: $(STAMP) ## everything CI runs
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)
 	AGENTS=all $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
 
-test-e2e: $(STAMP) ## the pages as a person uses them, in Chromium; UPDATE_IMAGES=1 takes the pictures of docs/ anew
-	BROWSER=all $(BIN)/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_browser.py $(PYTEST_ARGS)
+test-e2e: $(STAMP) ## the pages as a person uses them, in Chromium; E2E=one: a small form; UPDATE_IMAGES=1 takes the pictures of docs/ anew
+	E2E=$(E2E) $(BIN)/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_browser.py tests/prefect/test_in_the_browser.py $(PYTEST_ARGS)
 
 test-scale: $(STAMP) ## several API servers and workers, with PostgreSQL and Redis (10 minutes; needs both); SCALE=one: a small form
 	SCALE=$(SCALE) $(BIN)/python -m pytest tests/scale $(PYTEST_ARGS)

@@ -18,13 +18,14 @@ from irontree.demo import layout
 from irontree.demo import layout as sample
 from tests.prefect.harness import prepare_folder
 from tests.prefect.terminal import Typed, typed
+from tests.support.soak import SOAK
 
 browser = pytest.importorskip("tests.support.browser", reason="needs the extra `browser`")
 story = pytest.importorskip("tests.support.browser_story")
 CHROMIUM = browser.chromium()
 pytestmark = [
     pytest.mark.timeout(900),
-    pytest.mark.skipif("BROWSER" not in os.environ, reason="it takes minutes: make test-e2e"),
+    pytest.mark.skipif(os.environ.get("E2E") != "all" and not SOAK, reason="a longer form: make test-e2e"),
     pytest.mark.skipif(CHROMIUM is None, reason="install chromium (a package of Debian and Ubuntu)"),
 ]
 
