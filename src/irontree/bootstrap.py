@@ -46,7 +46,7 @@ def open_app(
     Raises NotARepository outside one or before `irontree init`, ConfigRefused for a wrong configuration,
     EnvironmentRefused away from the repository's home (R21), LogDamaged when its log was deleted.
     """
-    clock, host = SystemClock(), socket.gethostname()
+    clock, host, environment = SystemClock(), socket.gethostname(), dict(environment)  # os.environ decodes each time
     registry = _ChildRegistry()
     children = ChildProcesses(registry, environment=environment)
     repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
