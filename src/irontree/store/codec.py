@@ -5,10 +5,10 @@ Ruling R1. The only module that imports PyYAML.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from json.encoder import encode_basestring
 from typing import Any
 
 import yaml
@@ -144,19 +144,19 @@ def write_mapping(mapping: Mapping[str, Any]) -> str:
 def _entries(mapping: Mapping[str, Any], indent: str) -> Iterator[str]:
     for key, value in mapping.items():
         head = f"{indent}{_inline(key)}:"
-        if isinstance(value, (Mapping, list, tuple)) and value:
+        if isinstance(value, (dict, list, tuple)) and value:
             yield head
             yield from _nested(value, indent + "  ")
         else:
             yield f"{head} {_leaf(value, indent)}"
 
 
-def _nested(value: Mapping[str, Any] | list[Any] | tuple[Any, ...], indent: str) -> Iterator[str]:
-    if isinstance(value, Mapping):
+def _nested(value: dict[str, Any] | list[Any] | tuple[Any, ...], indent: str) -> Iterator[str]:
+    if isinstance(value, dict):
         yield from _entries(value, indent)
         return
     for item in value:
-        if isinstance(item, (Mapping, list, tuple)) and item:
+        if isinstance(item, (dict, list, tuple)) and item:
             first, *rest = _nested(item, indent + "  ")
             yield f"{indent}- {first[len(indent) + 2 :]}"
             yield from rest
@@ -176,7 +176,7 @@ def _leaf(value: object, indent: str) -> str:
             return str(value)
         case float():
             return _float(value)
-        case Mapping():
+        case dict():
             return "{}"
         case list() | tuple():
             return "[]"
@@ -205,7 +205,7 @@ def _inline(text: str) -> str:
     if _SURROGATE.search(text):
         raise ValueError(f"text with a lone surrogate cannot be stored: {text!r}")
     # JSON's escapes are YAML's; what JSON leaves as it is and YAML does not is escaped here.
-    return _NEEDS_ESCAPE.sub(_escape, json.dumps(text, ensure_ascii=False))
+    return _NEEDS_ESCAPE.sub(_escape, encode_basestring(text))
 
 
 def _escape(match: re.Match[str]) -> str:
