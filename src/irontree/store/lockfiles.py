@@ -162,6 +162,7 @@ class RunLockFile(_LockFile):
 
     def __init__(self, path: Path, clock: Clock, host: str, stale_after: Limit = lambda: RUN_STALE) -> None:
         super().__init__(path, clock, host, stale_after)
+        self._append_lock = Layout(path.parent.parent).append_lock
         self._known: tuple[bytes, _RunLock] | None = None
         """What we wrote last: with each program started it is looked at twice, and parsing YAML takes longest."""
 
@@ -228,7 +229,7 @@ class RunLockFile(_LockFile):
         self._known = overwrite(self._path, encode_value(value)), value
 
     def _changing(self) -> AbstractContextManager[None]:
-        return exclusive(Layout(self._path.parent.parent).append_lock)
+        return exclusive(self._append_lock)
 
     def _replace_children(self, before: _RunLock, children: tuple[Child, ...]) -> None:
         if before.task_key is None and not children:
