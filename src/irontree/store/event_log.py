@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache, partial
 from pathlib import Path
 
 from irontree.domain.events import E, Record
@@ -101,6 +102,8 @@ class FileEventLog(StreamLog[N, E]):
 
 _LOOP_NAME = re.compile(rf"({LOOP_FORM.pattern})(\.yml)?")
 _REMEDY = "`irontree checkup repair` makes it again from the events of the loop"
+# A step reads the file of its loop half a dozen times.
+_decode_entity = lru_cache(maxsize=1)(partial(decode_value, LoopEntity, limit=LOOP_EVENT_BYTES, remedy=_REMEDY))
 
 
 class FileLoopLog(FileEventLog[str, LoopEvent]):
@@ -120,9 +123,7 @@ class FileLoopLog(FileEventLog[str, LoopEvent]):
         """`.mino/loops/{loop_id}.yml`; None if it is not there. Raises LogDamaged if it cannot be read."""
         path = self._layout.loop(loop_id)
         data = read_bytes(path, LOOP_EVENT_BYTES)
-        if data is None:
-            return None
-        return decode_value(LoopEntity, data, self._layout.shown(path), limit=LOOP_EVENT_BYTES, remedy=_REMEDY)
+        return None if data is None else _decode_entity(data, self._layout.shown(path))
 
     def write_entity(self, entity: LoopEntity) -> None:
         """Write the entity durably, with its last transitions only: they have no end, the file is written each time."""
