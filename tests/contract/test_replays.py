@@ -25,13 +25,13 @@ def log(layout):
     return FileEventLog(ISSUE_FORM, layout.root, StillClock())
 
 
-@pytest.fixture(params=["plain", "cached"])
+@pytest.fixture(params=["plain", "cached", "young"])
 def replays(request, layout, log):
     """A new reader each time it is asked for, as a new process has it."""
-    settled = StillClock(datetime.now(UTC) + timedelta(minutes=1))
+    age = timedelta(minutes=1 if request.param == "cached" else -1)
     if request.param == "plain":
         return lambda: PlainReplays(log)
-    return lambda: CachedReplays(log, layout.events, layout.cache, settled)
+    return lambda: CachedReplays(log, layout.events, layout.cache, StillClock(datetime.now(UTC) + age))
 
 
 def test_an_empty_log_has_nothing_to_replay(replays):

@@ -107,9 +107,10 @@ class PlainReplays:
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number."""
-        return {number: self._one(number) for number in self._log.streams()}
+        return {number: self.one(number) for number in self._log.streams()}
 
-    def _one(self, number: int) -> Reading:
+    def one(self, number: int) -> Reading:
+        """The stream of that issue."""
         stream, known = self._log.read(number), self._known.get(number)
         if known is None or known[0] != stream:
             known = self._known[number] = stream, _reading_of(stream)
@@ -124,6 +125,7 @@ class CachedReplays:
         self._events = events
         self._clock = clock
         self._cache = DerivedCache(cache / "replays.json", f"{__version__}/11")
+        self._young = PlainReplays(log)
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number."""
@@ -133,6 +135,8 @@ class CachedReplays:
         return found
 
     def _one(self, number: int, mark: str | None) -> Reading:
+        if mark is None:
+            return self._young.one(number)
         known = self._cache.get(number, mark)
         if known is not None:
             return _decoded(known)
