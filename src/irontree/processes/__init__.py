@@ -194,11 +194,7 @@ class ChildProcesses:
 
         Those of a living process are no leftovers: a command that only backs the log up holds no lock.
         """
-        recorded = self._registry.recorded()
-        if not recorded:
-            return 0
-
-        leftovers = [child for child in recorded if not is_owned(child)]
+        leftovers = [child for child in self._registry.recorded() if not is_owned(child)]
         alive = 0
         for child in leftovers:
             lived, contained = kill_family(child, sure=is_same(child)), self._remove(child)

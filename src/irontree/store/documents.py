@@ -172,7 +172,6 @@ class FileResultStore(_InRepository):
         data = read_bytes(path, RESULTS_BYTES) if _ANCHOR.fullmatch(anchor) else None
         if data is None:
             return None
-
         return decode_value(CheckReport, data, self._layout.shown(path), limit=RESULTS_BYTES, remedy=_REMEDY)
 
     def save(self, report: CheckReport) -> None:

@@ -299,9 +299,7 @@ class StreamLog(Generic[N, E]):
             return None
         try:
             return event_digest(self._form.decode(files.load(numbered[-1][1]), files.where).event)
-        except (
-            IrontreeError
-        ):  # damaged, a folder in its place, or not ours to read: a problem of the stream, told there
+        except IrontreeError:  # damaged, a folder in its place, or not ours to read: told as the stream's problem
             return None
 
     def _files(self, name: N) -> EventFiles:
