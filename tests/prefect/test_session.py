@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from irontree.cli.console import Console
+from irontree.cli.drive import Drive
 from irontree.flows.runs import runs
 from irontree.flows.serve.session import TerminalSession
 from irontree.services.loops.loop import read_loop
+from irontree.services.views.overview import SERVING
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import follow, follower, typed
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, make_toy, served, wait_until
@@ -86,6 +92,29 @@ def test_a_comment_on_the_issue_answers_while_a_terminal_serves(tmp_path, client
     accepted = next(record for record in toy.app.log.read(1).records if record.event.event == "checkup_accept_recorded")
     assert (accepted.meta["channel"], accepted.meta["note"]) == ("comment", "pretty")
     assert faults(toy.app) == []
+
+
+@dataclass
+class BusyServer:
+    """A server that is waited for while something happens."""
+
+    folder: Path
+    meanwhile: Callable[[], object]
+
+    def environment(self) -> dict[str, str]:
+        self.meanwhile()
+        return {}
+
+
+def test_what_others_do_while_a_terminal_waits_for_its_server_is_told(tmp_path, client, state_folder):
+    toy = make_toy(tmp_path, client, GREETING, "issue", "loop")
+    loop_id = toy.authorise()
+    told = io.StringIO()
+    with served(toy), toy.app.alive(SERVING).hold("irontree serve"):
+        server = BusyServer(state_folder, lambda: toy.go(loop_id))
+        assert Drive(toy.app, server, Console(told, told)).drive(loop_id) == 0
+    assert "#1 Greeting: done" in told.getvalue()
+    assert "goal reached: everything in scope is done" in told.getvalue()
 
 
 # --- other commands ---------------------------------------------------------------------------------------------

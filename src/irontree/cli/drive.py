@@ -188,16 +188,16 @@ class Drive:
 
     def drive(self, loop_id: str) -> int:
         """Run until the loop has ended or waits for another user; returns the exit code."""
-        began = time.monotonic()
+        from irontree.cli.follow import ShownSoFar as Shown
+
+        shown, began = Shown.all_of(self.app, loop_id), time.monotonic()  # others work during the wait too
         self._say("Waiting for the Prefect server ...")
         environment = self.server.environment()
         adopt(environment, self.server.folder)
         if self.detach:
             return self._leave_to_worker(loop_id)
-        from irontree.cli.follow import ShownSoFar as Shown
         from irontree.flows.serve.session import TerminalSession as Session  # imports Prefect: its settings come first
 
-        shown = Shown.all_of(self.app, loop_id)
         while True:
             with Session(self.app, environment=environment, folder=self.server.folder) as session:
                 status = self._follow(session, loop_id, shown, began)
@@ -206,7 +206,7 @@ class Drive:
                     session.come_to_rest()
             if following:
                 self._say(f"\nLoop {following.id} goes on in its place: other tasks were approved.\n")
-                loop_id, shown = following.id, Shown(shown.streams, 0, shown.warned)
+                loop_id = following.id
                 continue
             if status != "shot":
                 return self._ending(loop_id, status)
@@ -230,8 +230,7 @@ class Drive:
         from irontree.cli.follow import Follower
 
         screen = self._screen()
-        person = self.app.origin.actor
-        follower = Follower(self.app, session, loop_id, screen, self.prepared, person, shown, self.shoot)
+        follower = Follower(self.app, session, loop_id, screen, self.prepared, self.app.origin.actor, shown, self.shoot)
         try:
             self._begin(session, loop_id, began)
             return follower.follow()

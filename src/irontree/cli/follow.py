@@ -5,9 +5,10 @@ from __future__ import annotations
 import select
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -23,9 +24,6 @@ from irontree.domain.loop import ENDED
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
-from irontree.flows.runs.runs import FormQuestion as Form
-from irontree.flows.runs.runs import RunInfo
-from irontree.flows.serve.session import TerminalSession
 from irontree.services.answers.answers import Answer
 from irontree.services.execution.steps import next_step
 from irontree.services.loops.funds import read_funds
@@ -34,6 +32,11 @@ from irontree.services.questions.questions import Question, question_of_loop
 from irontree.services.record import World, read_world
 from irontree.services.views.history import results_at, say_issue_event, say_loop_event
 from irontree.services.views.overview import title_of
+
+if TYPE_CHECKING:
+    from irontree.flows.runs.runs import FormQuestion as Form
+    from irontree.flows.runs.runs import RunInfo
+    from irontree.flows.serve.session import TerminalSession
 
 KEY_WAIT = 0.3
 _PROMPTS: Final[dict[Need, str]] = {
@@ -196,16 +199,17 @@ CRASHES = 3
 CONTEXT_LINES = 6
 
 
-EventPosition = tuple[int, str]
-"""An issue's stream: its number and approved revision. A task that was approved again begins a new one."""
+StreamKey = tuple[int | str, str]
+"""An issue's number and approved revision, for a task that was approved again begins a new stream; or a loop's id."""
+NewLine = tuple[str, str, StreamKey, int]
+"""The time of an event that was not shown yet, its words, its stream and its sequence."""
 
 
 @dataclass
 class ShownSoFar:
-    """How far the log has been shown: the last sequence per stream and of the loop."""
+    """How far the log has been shown: the last sequence per stream."""
 
-    streams: dict[EventPosition, int]
-    loop: int
+    streams: Counter[StreamKey]
     warned: set[Budget] = field(default_factory=set)
     """Budgets of which four fifths are known to be spent, without their figures."""
 
@@ -213,16 +217,17 @@ class ShownSoFar:
     def all_of(cls, app: App, loop_id: str) -> ShownSoFar:
         """Treat everything that is in the log now as shown."""
         world = read_world(app)
-        streams = {_stream(state): state.sequence for state in world.states.values()}
+        streams = Counter({_stream(state): state.sequence for state in world.states.values()})
+        streams[loop_id, ""] = read_loop(app, loop_id).sequence
         warned = {_bare(budget) for budget in read_funds(app, world).shown() if budget.warns}
-        return cls(streams, read_loop(app, loop_id).sequence, warned)
+        return cls(streams, warned)
 
 
 def _bare(budget: Budget) -> Budget:
     return budget._replace(limit=0, spent=0, unread=0, unknown="")
 
 
-def _stream(state: TaskState) -> EventPosition:
+def _stream(state: TaskState) -> StreamKey:
     return state.issue_number, state.approved_revision
 
 
@@ -257,33 +262,37 @@ class Follower:
     _look_after_at: float = 0
 
     def follow(self) -> str:
-        """Follow until the loop ends or waits for a user who is not here; returns its status.
+        """Follow until the loop ends or waits for a user who is not here; returns its status once all is shown.
 
         It is `stopped` by Ctrl-C, `left` by Ctrl-C at a question, which stays open, or `called off` in the browser.
         Where this terminal serves the flows, the first Ctrl-C lets them finish their step; other ones propagate.
         """
         self._look_after_at = time.monotonic() + self.look_after_every
-        while True:
-            try:
-                if ended := self._look():
-                    return ended
-                time.sleep(self.look_every)
-            except KeyboardInterrupt:
-                if self._stopping or not self.session.serves:
-                    raise
-                self._stopping = True
-                self.session.finish()
-                self.screen.say("Finishing the present step. Ctrl-C again stops it at once; its work is kept.")
+        try:
+            while True:
+                try:
+                    if ended := self._look():
+                        return ended
+                    time.sleep(self.look_every)
+                except KeyboardInterrupt:
+                    if self._stopping or not self.session.serves:
+                        raise
+                    self._stopping = True
+                    self.session.finish()
+                    self.screen.say("Finishing the present step. Ctrl-C again stops it at once; its work is kept.")
+        finally:
+            self.catch_up()  # the log may have grown after it was shown, until that end was found
 
     def _look(self) -> str | None:
         """Show what is new, answer open questions, check the runs; returns how the loop ended, if it did."""
+        question = self._question()  # first: what led to it is shown before it is asked
         self.catch_up()
         if self.shoot and self.shoot(read_world(self.app)):
             return "shot"
         status = read_loop(self.app, self.loop_id).entity.status
         if status in ENDED:
             return status
-        if not self._stopping and not self._answer_what_is_asked():
+        if question and not self._stopping and not self._answer(question):
             return "left" if self._left else "halted"
         if time.monotonic() < self._look_after_at:
             return None
@@ -291,11 +300,13 @@ class Follower:
         return self._look_after()
 
     def catch_up(self) -> None:
-        """Print what is new in the log, in the order of recording."""
+        """Print what is new in the log, in the order of recording; the loop is read first, for its end comes last."""
+        of_loop = list(self._loop_lines())
         world = read_world(self.app)
-        lines = [*self._issue_lines(world), *self._loop_lines()]
-        for _, text in sorted(lines, key=lambda line: line[0]):
+        lines = [*self._issue_lines(world), *of_loop]
+        for _, text, stream, sequence in sorted(lines, key=lambda line: line[0]):
             self.screen.say(text)
+            self.shown.streams[stream] = max(sequence, self.shown.streams[stream])
         if lines:
             self._warn_of_budgets(world)
         self.screen.busy(activity(world, read_loop(self.app, self.loop_id).keys))
@@ -307,19 +318,17 @@ class Follower:
                 self.shown.warned.add(_bare(budget))
                 self.screen.say(f"budget: {budget.words}")
 
-    def _issue_lines(self, world: World) -> list[tuple[str, str]]:
-        lines: list[tuple[str, str]] = []
+    def _issue_lines(self, world: World) -> Iterator[NewLine]:
         for state in sorted(world.states.values(), key=lambda state: state.issue_number):
-            seen = self.shown.streams.get(_stream(state), 0)
+            stream = _stream(state)
+            seen = self.shown.streams[stream]
             if state.sequence <= seen:
                 continue
             name = f"#{state.issue_number} {title_of(world, state.task_key)}"
             for record in self.app.log.read(state.issue_number).records:
                 if seen < record.event.sequence <= state.sequence:  # the log may have grown since the world was read
                     text = f"{name}: {say_issue_event(record)}{self._context_of_failure(record)}"
-                    lines.append((record.told.time, text))
-            self.shown.streams[_stream(state)] = state.sequence
-        return lines
+                    yield record.told.time, text, stream, record.event.sequence
 
     def _context_of_failure(self, record: Record[IssueEvent]) -> str:
         """What the next attempt will be told: the failed command and the end of its output."""
@@ -332,18 +341,14 @@ class Follower:
         last = [line for line in report.failed.output.splitlines() if line.strip()][-CONTEXT_LINES:]
         return "".join(f"\n            | {line}" for line in (report.failed.check.shown, *last))
 
-    def _loop_lines(self) -> list[tuple[str, str]]:
-        records = self.app.loops.read(self.loop_id).records
-        fresh = [record for record in records if record.event.sequence > self.shown.loop]
-        if fresh:
-            self.shown.loop = fresh[-1].event.sequence
-        return [(record.told.time, say_loop_event(record)) for record in fresh]
+    def _loop_lines(self) -> Iterator[NewLine]:
+        stream = (self.loop_id, "")
+        for record in self.app.loops.read(self.loop_id).records:
+            if record.event.sequence > self.shown.streams[stream]:
+                yield record.told.time, say_loop_event(record), stream, record.event.sequence
 
-    def _answer_what_is_asked(self) -> bool:
-        """Answer the open question, if any; `False` if it cannot be answered here."""
-        question = self._question()
-        if question is None:
-            return True
+    def _answer(self, question: Question) -> bool:
+        """Answer the open question; `False` if it cannot be answered here."""
         asked = self.session.asked(question)
         if asked is None or asked.key in self._answered:
             return True
@@ -358,9 +363,8 @@ class Follower:
 
     def _ask(self, question: Question, asked: Form) -> Answer | None:
         try:
-            return self.screen.ask(
-                question, asked, self.session.url(asked.run_id), lambda: self._question() == question
-            )
+            url = self.session.url(asked.run_id)
+            return self.screen.ask(question, asked, url, lambda: self._question() == question)
         except KeyboardInterrupt:
             self._left = True
             return None

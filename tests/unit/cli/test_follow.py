@@ -188,6 +188,96 @@ def test_a_failed_verification_is_told_with_what_the_next_attempt_will_be_told(f
     assert failed.splitlines()[1].endswith("| $ has greet.txt hello")
 
 
+# --- the log grows while it is read -----------------------------------------------------------------------------
+
+
+@dataclass
+class Watched:
+    """A port in front of which something happens whenever it is used."""
+
+    port: object
+    first: Callable[[], None]
+
+    def __getattr__(self, name: str) -> object:
+        self.first()
+        return getattr(self.port, name)
+
+
+class Notes(Person):
+    """A person whose being asked stands among the lines, and who turns away."""
+
+    def ask(self, *_) -> None:
+        self.lines.append("asked")
+
+
+def grow_at(use: int, follower: Follower) -> None:
+    """Drive the loop as far as it goes just before the follower uses the log that many times."""
+    scene, uses = follower.session.scene, iter(range(1, use + 1))
+
+    def work() -> None:
+        if next(uses, None) == use:
+            drive(scene.app, follower.loop_id, nobody)
+
+    app = scene.app
+    ports = {name: Watched(getattr(app, name), work) for name in ("log", "replays", "loops")}
+    follower.app = replace(app, **ports)
+
+
+USES = range(1, 12)
+"""More often than the log is used in one look."""
+
+
+@pytest.mark.parametrize("use", USES)
+def test_all_is_told_before_the_end_whenever_the_loop_gets_there(follow, use):
+    follower = follow(ONE_TASK, driven=False)
+    grow_at(use, follower)
+    assert follower.follow() == "completed"
+    lines = follower.screen.lines
+    assert len(lines) == len(set(lines))
+    assert lines[-2:] == ["#1 Greeting: done", "goal reached: everything in scope is done"]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_led_to_a_question_is_told_before_it_is_asked(follow, use):
+    follower = follow(MANUAL_TASK, driven=False, person=Notes())
+    grow_at(use, follower)
+    assert follower.follow() == "halted"
+    *told, asked = follower.screen.lines
+    assert told[-2:] == [
+        "#1 Greeting: waits for a person: only a person can judge: it is friendly",
+        "the loop stops here: your acceptance is needed",
+    ]
+    assert asked == "asked"
+
+
+def test_what_is_recorded_while_a_run_ends_is_told_with_its_reason(follow, scene):
+    follower = follow(ONE_TASK, driven=False)
+
+    def fails(_: str) -> RunInfo:
+        attempt(scene.app, 1)
+        return run("FAILED", message="the disk is full")
+
+    follower.session.run_of_loop = fails
+    with pytest.raises(ServerUnavailable, match="the disk is full"):
+        follower.follow()
+    assert follower.screen.lines[0] == "#1 Greeting: attempt 1 of 4: the agent works"
+
+
+def test_a_line_at_which_ctrl_c_came_is_told_after_it(follow):
+    class Slow(Person):
+        def say(self, text: str) -> None:
+            if self.before:
+                self.before.pop(0)()
+            super().say(text)
+
+    follower = follow(ONE_TASK, person=Slow(before=[lambda: None, ctrl_c]))
+    assert follower.follow() == "completed"
+    first, second, third, *_ = follower.screen.lines
+    assert first == "#1 Greeting: attempt 1 of 4: the agent works"
+    assert second.startswith("Finishing the present step")
+    assert third.startswith("#1 Greeting: attempt 1 of 4: committed")
+
+
 # --- answering ------------------------------------------------------------------------------------------------
 
 
