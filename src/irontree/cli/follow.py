@@ -399,12 +399,12 @@ class Follower:
     def _look_after(self) -> str | None:
         """Return how it ended if the user stopped or cancelled what drives the loop; otherwise keep it going.
 
-        Raises ServerUnavailable where that would not help.
+        Raises ServerUnavailable where that would not help. A loop that ended meanwhile is left to the next look.
         """
-        if not self.session.alive():
+        if not self.session.alive() and read_loop(self.app, self.loop_id).is_open:
             raise ServerUnavailable("the process that serves the flows has ended", remedy=self._go_on_hint())
         if self._stopping:
-            return "stopped" if self.session.at_rest() else None
+            return "stopped" if self.session.at_rest() and read_loop(self.app, self.loop_id).is_open else None
         run = self.session.run_of_loop(self.loop_id)
         if run and run.cancelled:
             return "called off"

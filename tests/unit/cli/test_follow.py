@@ -263,6 +263,28 @@ def test_what_is_recorded_while_a_run_ends_is_told_with_its_reason(follow, scene
     assert follower.screen.lines[0] == "#1 Greeting: attempt 1 of 4: the agent works"
 
 
+def test_a_loop_that_ends_just_before_the_terminal_that_serves_it_is_completed(follow, scene):
+    follower = follow(ONE_TASK, driven=False)
+
+    def alive() -> bool:
+        drive(scene.app, follower.loop_id, nobody)
+        return False
+
+    follower.session.alive = alive
+    assert follower.follow() == "completed"
+
+
+def test_a_loop_whose_last_step_is_the_one_that_is_finished_after_ctrl_c_is_completed(follow, scene):
+    follower = follow(ONE_TASK, driven=False, person=Person(before=[ctrl_c]))
+
+    def at_rest() -> bool:
+        drive(scene.app, follower.loop_id, nobody)
+        return True
+
+    follower.session.at_rest = at_rest
+    assert follower.follow() == "completed"
+
+
 def test_a_line_at_which_ctrl_c_came_is_told_after_it(follow):
     class Slow(Person):
         def say(self, text: str) -> None:
