@@ -51,7 +51,7 @@ collect: $(STAMP) # compile the tests once: else each worker does so for itself 
 	@mkdir -p build
 	@$(BIN)/python -m pytest --collect-only -qq $(PYTEST_ARGS) >build/collected.txt || { cat build/collected.txt; exit 1; }
 
-test: $(STAMP) ## everything CI runs
+test: $(STAMP) ## the tests; what needs Chromium, PostgreSQL or Redis are test-e2e and test-scale
 	@$(MAKE) --no-print-directory --jobs=4 check descriptions one-agent collect
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
