@@ -46,7 +46,7 @@ GIT_CONFIG = """\
 \tfsync = none
 """
 HOME = pytest.StashKey[Path]()
-_LONGEST_FIRST = {"tests/prefect": 0, "tests/e2e": 1, "tests/integration/crash": 2}
+_LONGEST_FIRST = {"tests/prefect": 0, "tests/integration/crash": 1}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,6 +1,6 @@
 """A person works on the sample of `irontree demo` on Prefect's pages; the rest is `serve` (`make test-e2e`).
 
-UPDATE_IMAGES=1 takes the pictures of the documentation anew. A small form is in tests/prefect/test_in_the_browser.py.
+UPDATE_IMAGES=1 takes the pictures of the documentation anew. A small form is in test_in_the_browser.py.
 """
 
 from __future__ import annotations

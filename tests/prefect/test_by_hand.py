@@ -1,6 +1,7 @@
 """What a person does to our runs in Prefect's pages, Retry, Cancel, Delete, another state, does no harm.
 
-Beside what `test_issue_flow`, `test_loop_flow`, `test_crashes` and `test_runs` say of runs that ask or work.
+Beside what `test_issue_flow`, `test_loop_flow`, `test_runs` and `tests/e2e/test_crashes.py` say of runs that ask or
+work.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
 """A person works on a toy on Prefect's pages: what these show and refuse is tried in Chromium, not assumed.
 
-The small form of `make test-e2e`, as CI runs it: `make test-e2e E2E=one`.
+The small form of `test_browser`: `make test-e2e E2E=one`.
 """
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.prefect.toys import FRIENDLY, make_toy, served
-from tests.support.soak import SOAK
 
 browser = pytest.importorskip("tests.support.browser", reason="needs the extra `browser`")
 story = pytest.importorskip("tests.support.browser_story")
@@ -18,7 +15,6 @@ CHROMIUM = browser.chromium()
 PATIENCE = 60.0
 
 
-@pytest.mark.skipif("E2E" not in os.environ and not SOAK, reason="a longer form: make test-e2e")
 @pytest.mark.skipif(CHROMIUM is None, reason="install chromium (a package of Debian and Ubuntu)")
 def test_a_person_approves_sends_back_and_accepts_a_toy_in_the_browser(tmp_path, client, api_url):
     """...and a form without a decision is refused on the page, with the reason."""

@@ -1,0 +1,23 @@
+"""Whole programs, as somebody types, kills or serves them (`make test-e2e`); a server for those that need only that."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.prefect.conftest import LEAK, api_url, client, environment, no_leak_reaches_other_tests, state_folder
+from tests.support.soak import SOAK
+
+__all__ = ["api_url", "client", "environment", "no_leak_reaches_other_tests", "state_folder"]
+
+collect_ignore_glob = [] if SOAK or "E2E" in os.environ else ["test_*.py"]
+"""A file that is named on the command line is collected all the same."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = str(Path(__file__).parent)
+    for item in items:
+        if str(item.path).startswith(here):
+            item.add_marker(pytest.mark.filterwarnings(LEAK))
