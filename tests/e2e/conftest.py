@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prefect.conftest import LEAK, api_url, client, environment, no_leak_reaches_other_tests, state_folder
+from tests.prefect.conftest import api_url, client, environment, expect_leak, no_leak_reaches_other_tests, state_folder
 from tests.support.soak import SOAK
 
 __all__ = ["api_url", "client", "environment", "no_leak_reaches_other_tests", "state_folder"]
@@ -17,7 +17,4 @@ collect_ignore_glob = [] if SOAK or "E2E" in os.environ else ["test_*.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = str(Path(__file__).parent)
-    for item in items:
-        if str(item.path).startswith(here):
-            item.add_marker(pytest.mark.filterwarnings(LEAK))
+    expect_leak(items, Path(__file__).parent)

@@ -24,7 +24,7 @@ from irontree.flows.server.private import LocalServer
 from tests.integration.crash.laboratory import faults, outcome
 from tests.prefect.harness import ROOT, drain, prefect_at, prepare_folder
 from tests.prefect.terminal import follow, follower, typed
-from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, served, text_of, wait_until
+from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_halted, make_toy, served, text_of, wait_until
 from tests.support.processes import Witness
 from tests.support.repositories import git
 from tests.support.soak import SOAK, in_soak
@@ -317,10 +317,7 @@ def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_p
 def test_the_server_is_killed_under_an_open_question_which_is_answered_when_it_is_back(tmp_path, own_server):
     state_folder, _ = own_server
     with runs.connect() as client:
-        toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
-        loop_id = toy.authorise()
-        with served(toy):
-            toy.go(loop_id)
+        toy, loop_id = make_halted(tmp_path / "toy", client, "issue", "loop")
         drain()
         kill_server(state_folder)
         wait_until(lambda: ServerState(state_folder).address())
@@ -351,11 +348,8 @@ def test_a_process_that_dies_before_its_form_is_stored_leaves_no_run_that_cannot
 def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has_it_asked_again(tmp_path, own_server):
     state_folder, _ = own_server
     with runs.connect() as client:
-        toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
-        loop_id = toy.authorise()
-        with served(toy):
-            toy.go(loop_id)
-            before = toy.asked(toy.suspended()[0].id)
+        toy, loop_id = make_halted(tmp_path / "toy", client, "issue", "loop")
+        before = toy.asked(toy.suspended()[0].id)
         drain()
         (state_folder / "prefect.db").unlink()
         kill_server(state_folder)

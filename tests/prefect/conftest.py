@@ -18,11 +18,15 @@ LEAK = "ignore:unclosed <socket:ResourceWarning"
 """Prefect 3.8 asks for the server's default result storage with a client that it never closes (results.py)."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = str(Path(__file__).parent)
+def expect_leak(items: list[pytest.Item], folder: Path) -> None:
+    """Let the tests of that folder pass although Prefect leaks."""
     for item in items:
-        if str(item.path).startswith(here):
+        if item.path.is_relative_to(folder):
             item.add_marker(pytest.mark.filterwarnings(LEAK))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    expect_leak(items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -17,7 +17,7 @@ from irontree.flows.runs import runs
 from irontree.flows.runs.recovery import NOBODY_STARTS, mark_dead_runs, newest_run, take_up
 from irontree.services.loops.loop import read_loops
 from tests.integration.crash.laboratory import faults
-from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, served, text_of
+from tests.prefect.toys import GREETING, Toy, make_halted, make_toy, served, text_of
 from tests.support.soak import in_soak
 
 ACCEPT = "accept this commit"
@@ -38,11 +38,7 @@ def started(toy: Toy, flow: str, **parameters: object):
 @pytest.fixture
 def halted(tmp_path, client) -> tuple[Toy, str]:
     """A loop that halted at the acceptance of its one issue."""
-    toy = make_toy(tmp_path, client, FRIENDLY, *FLOWS)
-    loop_id = toy.authorise()
-    with served(toy):
-        assert toy.go(loop_id).state_name == "Halted"
-    return toy, loop_id
+    return make_halted(tmp_path, client, *FLOWS)
 
 
 def test_whatever_is_tried_again_after_its_end_says_what_it_said_and_changes_nothing(halted):

@@ -253,6 +253,15 @@ def make_toy(
     return toy
 
 
+def make_halted(folder: Path, client: SyncPrefectClient, *flows: str) -> tuple[Toy, str]:
+    """A toy whose loop halted at the acceptance of its one issue, and the loop's id."""
+    toy = make_toy(folder, client, FRIENDLY, *flows)
+    loop_id = toy.authorise()
+    with served(toy):
+        assert toy.go(loop_id).state_name == "Halted"
+    return toy, loop_id
+
+
 def text_of(question: FormQuestion) -> str:
     """What a form says, without the link to its page, which each run has of its own."""
     return question.description.partition("\n\n")[2]

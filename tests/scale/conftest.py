@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from irontree.flows.runs import runs
-from tests.prefect.conftest import LEAK
+from tests.prefect.conftest import expect_leak, no_leak_reaches_other_tests
 from tests.prefect.harness import prefect_at
 from tests.support.cluster import Cluster, cluster, missing
 
+__all__ = ["no_leak_reaches_other_tests"]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = str(Path(__file__).parent)
-    for item in items:
-        if str(item.path).startswith(here):
-            item.add_marker(pytest.mark.filterwarnings(LEAK))
+    expect_leak(items, Path(__file__).parent)
 
 
 @pytest.fixture(scope="session")
@@ -34,13 +32,6 @@ def scaled() -> Iterator[Cluster]:
             yield made
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_leak_reaches_other_tests():
-    """Collect what Prefect left open while its warning is expected."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture
