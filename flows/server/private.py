@@ -422,7 +422,7 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
         address = Address(port=listeners[0].getsockname()[1], pid=os.getpid(), host=host)
         os.environ.update(local_environment(os.environ, state.folder, address.api_url) | _pages(host))
-        with _queued_writers():
+        with queued_writers():
             server = _prefect_server()
             server.config.callback_notify = _Attendant(server, state, address, linger).look
             server.run(sockets=listeners)
@@ -435,21 +435,24 @@ def _pages(host: str) -> dict[str, str]:
     return {} if host == LOOPBACK else {"PREFECT_UI_API_URL": "/api"}
 
 
-def _queued_writers() -> AbstractContextManager[object]:
-    """Make SQLite transactions of Prefect's server begin with the write lock, so that writers wait for each other.
+def queued_writers() -> AbstractContextManager[object]:
+    """Let the transactions of Prefect's server write in turn, each with SQLite's write lock from its beginning.
 
-    Prefect 3.8 begins most transactions without it. Two that read first and then write cannot both proceed: SQLite
-    fails the second at once, the server answers 503, and its clients retry only seconds later; a user who presses
-    Resume in the browser sees an error (github.com/PrefectHQ/prefect/issues/10188).
+    Else, of two that read and then write, SQLite fails one at once, a person's Resume too (PrefectHQ/prefect#10188);
+    and one that waits in SQLite can stop the whole server for a minute (decision 0003, Writers in a queue).
     """
+    import asyncio  # noqa: PLC0415  (as below)
+
     from prefect.server.database.configurations import AioSqliteConfiguration  # noqa: PLC0415  (as below)
     from prefect.server.database.dependencies import temporary_database_config  # noqa: PLC0415
     from prefect.settings import get_current_settings  # noqa: PLC0415
 
     class QueuedWriters(AioSqliteConfiguration):
+        turn = asyncio.Lock()
+
         @asynccontextmanager
         async def begin_transaction(self, session: Any, with_for_update: bool = False) -> AsyncGenerator[Any, None]:  # noqa: ARG002, FBT001, FBT002  (Prefect's signature)
-            async with super().begin_transaction(session, with_for_update=True) as transaction:
+            async with self.turn, super().begin_transaction(session, with_for_update=True) as transaction:
                 yield transaction
 
     url = get_current_settings().server.database.connection_url

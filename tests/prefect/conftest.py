@@ -1,4 +1,4 @@
-"""One private server for all tests that need Prefect; each test has its own deployments and runs."""
+"""One private server for all tests that need Prefect, in all workers; each test has its own deployments and runs."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def no_leak_reaches_other_tests():
 
 @pytest.fixture(scope="package")
 def state_folder(tmp_path_factory) -> Path:
-    """The state folder of the server."""
-    return prepare_folder(tmp_path_factory.mktemp("prefect") / "state")
+    """The state folder of the server, one for all workers of a run: each server takes 25 s of CPU."""
+    own = tmp_path_factory.getbasetemp()
+    return prepare_folder((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "prefect")
 
 
 @pytest.fixture(scope="package")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -29,6 +28,7 @@ from prefect.settings import (
 )
 from prefect.states import State
 
+from irontree.files import locked, swap
 from irontree.flows.server.private import build_template
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,16 +38,18 @@ PAGES = TEMPLATE.with_suffix(".ui")
 
 
 def prepare_folder(state_folder: Path) -> Path:
-    """A state folder whose database template and pages are those kept under build/: migrations take 5 s."""
-    state_folder.mkdir(parents=True, exist_ok=True)
+    """A state folder whose database template and pages are those kept under build/: migrations take 5 s.
+
+    Of several processes that call this, one makes what is missing and the others wait for it.
+    """
     PAGES.mkdir(parents=True, exist_ok=True)
-    (state_folder / "ui").symlink_to(PAGES)
-    if TEMPLATE.exists():
-        shutil.copyfile(TEMPLATE, state_folder / "template.db")
-        return state_folder
-    draft = TEMPLATE.with_suffix(f".{state_folder.stat().st_ino}")
-    shutil.copyfile(build_template(state_folder), draft)
-    draft.replace(TEMPLATE)
+    state_folder.mkdir(parents=True, exist_ok=True)
+    with locked(TEMPLATE.with_suffix(".lock")):
+        if not TEMPLATE.exists():
+            swap(TEMPLATE, build_template(state_folder).read_bytes())
+        if not (pages := state_folder / "ui").exists():
+            pages.symlink_to(PAGES)
+            swap(state_folder / "template.db", TEMPLATE.read_bytes())
     return state_folder
 
 

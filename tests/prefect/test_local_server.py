@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import os
 import shutil
 import signal
 import socket
 import sqlite3
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from http import HTTPStatus
@@ -15,10 +18,12 @@ from http import HTTPStatus
 import httpx
 import psutil
 import pytest
+import sqlalchemy as sa
+from prefect.settings import PREFECT_SERVER_DATABASE_CONNECTION_URL, temporary_settings
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import ListenAddress
-from irontree.flows.server.private import LocalServer, is_prefect
+from irontree.flows.server.private import LocalServer, is_prefect, queued_writers
 from tests.prefect.harness import prepare_folder
 from tests.support.soak import in_soak
 
@@ -136,3 +141,33 @@ def test_writers_at_the_same_time_are_all_served(api_url):
 
     with ThreadPoolExecutor(4) as clients:
         assert set(clients.map(write, range(40))) == {HTTPStatus.CREATED}
+
+
+def test_a_writer_that_waits_does_not_stop_the_server(tmp_path):
+    url = f"sqlite+aiosqlite:///{tmp_path / 'prefect.db'}"
+    with temporary_settings({PREFECT_SERVER_DATABASE_CONNECTION_URL: url}), queued_writers():
+        assert asyncio.run(write_twice()) == ["first", "second"]
+
+
+async def write_twice() -> list[str]:
+    """Two writers at the same time; while the second waits, what is left on its connection is collected."""
+    from prefect.server.database import provide_database_interface
+
+    order: list[str] = []
+    database = provide_database_interface()
+
+    async def write(name: str, meanwhile: Callable[[], object]) -> None:
+        async with database.session_context(begin_transaction=True) as session:
+            await session.execute(sa.text("CREATE TABLE IF NOT EXISTS written (name)"))
+            await asyncio.sleep(0.2)
+            meanwhile()
+            order.append(name)
+
+    async with database.session_context() as one, database.session_context() as other:
+        for session in (one, other):
+            connection = await (await session.connection()).get_raw_connection()
+            cursor = await connection.driver_connection.execute("SELECT 1 UNION SELECT 2")
+            cursor.itself = cursor
+    del cursor
+    await asyncio.gather(write("first", gc.collect), write("second", gc.collect))
+    return order

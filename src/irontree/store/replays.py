@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -61,27 +62,24 @@ class DerivedCache:
         self._entries = _load(path, version)
         self._changed = False
 
-    def get(self, issue_number: int, fingerprint: str | None) -> Any | None:
+    def get(self, issue_number: int, fingerprint: str) -> Any | None:
         """The value stored for exactly this fingerprint; None if there is none."""
         known, value = self._entries.get(str(issue_number), (None, None))
-        return value if fingerprint is not None and known == fingerprint else None
+        return value if known == fingerprint else None
 
-    def put(self, issue_number: int, fingerprint: str | None, value: Callable[[], Any]) -> None:
-        """Keep the JSON value that *value* makes; nothing happens for a stream that has not settled."""
-        if fingerprint is not None:
-            self._entries[str(issue_number)] = (fingerprint, value())
-            self._changed = True
+    def put(self, issue_number: int, fingerprint: str, value: Any) -> None:
+        """Keep this JSON value for that fingerprint."""
+        self._entries[str(issue_number)] = (fingerprint, value)
+        self._changed = True
 
     def save(self) -> None:
         """Write what is new, in one step; a folder that cannot be written is left alone."""
         if not self._changed:
             return
         body = json.dumps(self._entries, separators=(",", ":")).encode()
-        try:
+        with suppress(EnvironmentRefused):
             replace(self._path, _seal(body, self._version) + b"\n" + body)
-        except EnvironmentRefused:
-            return
-        self._changed = False
+            self._changed = False
 
 
 def _load(path: Path, version: str) -> dict[str, tuple[str | None, Any]]:
@@ -141,7 +139,7 @@ class CachedReplays:
         if known is not None:
             return _decoded(known)
         reading = _reading_of(self._log.read(number))
-        self._cache.put(number, mark, lambda: _encoded(reading))
+        self._cache.put(number, mark, _encoded(reading))
         return reading
 
 
