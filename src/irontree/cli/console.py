@@ -194,7 +194,6 @@ class Console:
         with suppress(OSError, ValueError):
             for line in printable(text).splitlines():
                 self.err.write(f"{_FAINT}{line}{_PLAIN}\n" if self.faint_notes else f"{line}\n")
-            self.err.flush()
 
     def refused(self, error: IrontreeError) -> None:
         """Say what happened, where, and what to do next."""
@@ -228,15 +227,18 @@ class Console:
             self.err.write(f"  -> {one_line(remedy)}\n")
 
     def flush(self) -> None:
-        """Flush both streams: a closed pipe is detected here."""
+        """Write what is left of the output: a closed pipe is detected here."""
         self.out.flush()
 
 
 def open_console(out: TextIO, err: TextIO, environment: Mapping[str, str], *, json: bool) -> Console:
-    """The console on these two streams; a character that a stream cannot encode becomes `?`."""
+    """The console on these two streams; a character that a stream cannot encode becomes `?`.
+
+    Each line is written when it is complete: both streams in one file are in the order in which they were written.
+    """
     for stream in (out, err):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="replace", line_buffering=True)
     dumb = environment.get("TERM") == "dumb"
     return Console(
         out,

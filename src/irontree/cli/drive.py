@@ -297,7 +297,6 @@ class Drive:
 
     def _say(self, text: str) -> None:
         self.console.write(f"{text}\n")
-        self.console.flush()
 
 
 # --- the issue tree with states ---------------------------------------------------------------------------

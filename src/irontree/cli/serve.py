@@ -352,7 +352,6 @@ def _now() -> str:
 
 def _print(console: Console, text: str) -> None:
     console.write(f"{text}\n")
-    console.flush()
 
 
 # --- `irontree automations`

@@ -64,7 +64,6 @@ def run(context: Context) -> int:
             if glance != shown:
                 context.console.clear()
                 _show(context, glance)
-                context.console.flush()
             shown = glance
             time.sleep(LOOK_EVERY)
     return OK

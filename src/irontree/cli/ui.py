@@ -25,7 +25,6 @@ def run(context: Context) -> int:
     app = context.look()
     url = page(app, require_server(app), context.options.what)
     context.console.write(f"{url}\n")
-    context.console.flush()
     if not context.options.print and has_screen(os.environ, sys.platform):
         webbrowser.open(url)
     return OK

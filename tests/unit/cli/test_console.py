@@ -104,3 +104,12 @@ def test_what_a_stream_cannot_encode_becomes_a_mark():
     console.show(dict, [TextLines(("Größe \ud800",))])
     console.flush()
     assert raw.getvalue() == b"Gr??e\n"
+
+
+def test_both_streams_in_one_file_are_in_the_order_in_which_they_were_written():
+    raw = io.BytesIO()
+    console = open_console(io.TextIOWrapper(raw), io.TextIOWrapper(raw), {}, json=False)
+    console.write("the plan\n")
+    console.note("working")
+    console.write("done\n")
+    assert raw.getvalue() == b"the plan\nworking\ndone\n"
