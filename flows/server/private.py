@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import http.client
 import os
 import signal
@@ -15,8 +16,8 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from importlib.metadata import requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -85,15 +86,10 @@ def _bound(host: str, port: int) -> socket.socket:
                 f"Prefect cannot listen at port {port} of {host}: {error.strerror or error}.",
                 remedy="give an address of this machine (--host), and a port above 1023 (--port)",
             ) from error
-        raise ServerUnavailable(
-            f"Port {port} of {host} is taken, by {who_has(port)}.", remedy=_how_to_share(port)
-        ) from error
-
-
-def _how_to_share(port: int) -> str:
-    if is_prefect(port):
-        return f"Use that server: PREFECT_API_URL=http://{LOOPBACK}:{port}/api irontree serve --attach"
-    return "End it, or choose another port with --port."
+        remedy = "End it, or choose another port with --port."
+        if is_prefect(port):
+            remedy = f"Use that server: PREFECT_API_URL=http://{LOOPBACK}:{port}/api irontree serve --attach"
+        raise ServerUnavailable(f"Port {port} of {host} is taken, by {who_has(port)}.", remedy=remedy) from error
 
 
 def _first_free(last_port: int | None) -> socket.socket:
@@ -107,15 +103,8 @@ def _first_free(last_port: int | None) -> socket.socket:
 
 
 def _try(host: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen()
-    except OSError:
-        listener.close()
-        raise
-    return listener
+    v6 = ":" in host
+    return socket.create_server((host, port), family=socket.AF_INET6 if v6 else socket.AF_INET, dualstack_ipv6=v6)
 
 
 def who_has(port: int) -> str:
@@ -421,8 +410,10 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
         address = Address(port=listeners[0].getsockname()[1], pid=os.getpid(), host=host)
-        os.environ.update(local_environment(os.environ, state.folder, address.api_url) | _pages(host))
-        with queued_writers():
+        os.environ.update(local_environment(os.environ, state.folder, address.api_url))
+        if host != LOOPBACK:  # by default the pages call the API on loopback, which is wrong in remote browsers
+            os.environ["PREFECT_UI_API_URL"] = "/api"
+        with queued_writers(), garbage_collected_aside():
             server = _prefect_server()
             server.config.callback_notify = _Attendant(server, state, address, linger).look
             server.run(sockets=listeners)
@@ -430,33 +421,41 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
         raise ServerUnavailable("Prefect's server ended before it answered.")
 
 
-def _pages(host: str) -> dict[str, str]:
-    """Point the UI at *host*: by default its pages call the API on loopback, which is wrong in remote browsers."""
-    return {} if host == LOOPBACK else {"PREFECT_UI_API_URL": "/api"}
-
-
 def queued_writers() -> AbstractContextManager[object]:
-    """Let the transactions of Prefect's server write in turn, each with SQLite's write lock from its beginning.
+    """Make SQLite transactions of Prefect's server begin with the write lock, so that writers wait for each other.
 
-    Else, of two that read and then write, SQLite fails one at once, a person's Resume too (PrefectHQ/prefect#10188);
-    and one that waits in SQLite can stop the whole server for a minute (decision 0003, Writers in a queue).
+    Else, of two that read and then write, SQLite fails one at once, a person's Resume too (PrefectHQ/prefect#10188).
     """
-    import asyncio  # noqa: PLC0415  (as below)
-
     from prefect.server.database.configurations import AioSqliteConfiguration  # noqa: PLC0415  (as below)
     from prefect.server.database.dependencies import temporary_database_config  # noqa: PLC0415
     from prefect.settings import get_current_settings  # noqa: PLC0415
 
     class QueuedWriters(AioSqliteConfiguration):
-        turn = asyncio.Lock()
-
         @asynccontextmanager
         async def begin_transaction(self, session: Any, with_for_update: bool = False) -> AsyncGenerator[Any, None]:  # noqa: ARG002, FBT001, FBT002  (Prefect's signature)
-            async with self.turn, super().begin_transaction(session, with_for_update=True) as transaction:
+            async with super().begin_transaction(session, with_for_update=True) as transaction:
                 yield transaction
 
     url = get_current_settings().server.database.connection_url
     return temporary_database_config(QueuedWriters(connection_url=url.get_secret_value() if url else ""))
+
+
+@contextmanager
+def garbage_collected_aside() -> Iterator[None]:
+    """Collect garbage in a thread of its own: in the event loop's, it can stop the server (decision 0003)."""
+    over = threading.Event()
+
+    def collect() -> None:
+        while not over.wait(0.5):
+            gc.collect(2 if gc.get_count()[2] > 100 else 1)  # noqa: PLR2004  (all of it every 50 s)
+
+    gc.disable()
+    threading.Thread(target=collect, name="garbage", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+        gc.enable()
 
 
 def _prefect_server() -> uvicorn.Server:

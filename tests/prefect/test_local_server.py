@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import shutil
 import signal
 import socket
 import sqlite3
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from http import HTTPStatus
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import psutil
@@ -23,7 +23,7 @@ from prefect.settings import PREFECT_SERVER_DATABASE_CONNECTION_URL, temporary_s
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import ListenAddress
-from irontree.flows.server.private import LocalServer, is_prefect, queued_writers
+from irontree.flows.server.private import LocalServer, garbage_collected_aside, is_prefect, queued_writers
 from tests.prefect.harness import prepare_folder
 from tests.support.soak import in_soak
 
@@ -143,31 +143,42 @@ def test_writers_at_the_same_time_are_all_served(api_url):
         assert set(clients.map(write, range(40))) == {HTTPStatus.CREATED}
 
 
-def test_a_writer_that_waits_does_not_stop_the_server(tmp_path):
-    url = f"sqlite+aiosqlite:///{tmp_path / 'prefect.db'}"
-    with temporary_settings({PREFECT_SERVER_DATABASE_CONNECTION_URL: url}), queued_writers():
-        assert asyncio.run(write_twice()) == ["first", "second"]
-
-
-async def write_twice() -> list[str]:
-    """Two writers at the same time; while the second waits, what is left on its connection is collected."""
+@pytest.fixture
+def database(tmp_path):
+    """A database as the private server uses it."""
     from prefect.server.database import provide_database_interface
 
-    order: list[str] = []
-    database = provide_database_interface()
+    url = f"sqlite+aiosqlite:///{tmp_path / 'prefect.db'}"
+    with temporary_settings({PREFECT_SERVER_DATABASE_CONNECTION_URL: url}), queued_writers(), garbage_collected_aside():
+        yield provide_database_interface()
 
-    async def write(name: str, meanwhile: Callable[[], object]) -> None:
+
+def test_a_writer_that_waits_does_not_stop_the_server(database):
+    async def leave_cursors_on_two_connections() -> list[object]:
+        async with database.session_context() as one, database.session_context() as other:
+            drivers = [
+                (await (await session.connection()).get_raw_connection()).driver_connection for session in (one, other)
+            ]
+            for driver in drivers:
+                await driver.execute("PRAGMA busy_timeout = 5000")
+            return [in_a_cycle(await driver.execute("SELECT 1 UNION SELECT 2")) for driver in drivers]
+
+    async def write(cursors: list[object]) -> None:
         async with database.session_context(begin_transaction=True) as session:
             await session.execute(sa.text("CREATE TABLE IF NOT EXISTS written (name)"))
             await asyncio.sleep(0.2)
-            meanwhile()
-            order.append(name)
+            cursors.clear()
+            for _ in range(50_000):
+                in_a_cycle(SimpleNamespace())
 
-    async with database.session_context() as one, database.session_context() as other:
-        for session in (one, other):
-            connection = await (await session.connection()).get_raw_connection()
-            cursor = await connection.driver_connection.execute("SELECT 1 UNION SELECT 2")
-            cursor.itself = cursor
-    del cursor
-    await asyncio.gather(write("first", gc.collect), write("second", gc.collect))
-    return order
+    async def two_writers() -> None:
+        cursors = await leave_cursors_on_two_connections()
+        await asyncio.gather(write(cursors), write(cursors))
+
+    asyncio.run(two_writers())
+
+
+def in_a_cycle(thing: Any) -> object:
+    """It, as something that only the garbage collector takes away."""
+    thing.itself = thing
+    return thing

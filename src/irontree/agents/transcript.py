@@ -54,9 +54,10 @@ class Transcript:
         return (self._folder / OUTPUT_FILE).open("w+b")
 
     def last_words(self) -> bytes:
-        """What the program left as its summary: the beginning of a plain file, nothing of a pipe or a device."""
+        """What the program left as its summary: the beginning of a plain file, nothing of a link, pipe or device."""
         with suppress(OSError):
-            if self.summary_file.is_file():
+            own = samestat(self._folder.lstat(), self._place)
+            if own and self.summary_file.is_file() and not self.summary_file.is_symlink():
                 with self.summary_file.open("rb") as file:
                     return file.read(SUMMARY_BYTES)
         return b""

@@ -93,7 +93,10 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
     if context.options.json:
         context.console.dump(data)
         return OK
-    answer = f"irontree task {shlex.quote(wanted.intent)} --approve {wanted.name}"
+    chosen = (
+        word for word in ("--keep-removed", "--reopen-changed") if getattr(context.options, word[2:].replace("-", "_"))
+    )
+    answer = " ".join(("irontree task", shlex.quote(wanted.intent), *chosen, "--approve", wanted.name))
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK
 

@@ -50,8 +50,9 @@ class PrivateClone:
 
         *excluded* are paths that no commit may ever include.
         """
-        if self.git_dir.is_symlink() or not (self.git_dir / "HEAD").is_file() or not self._origin_config.is_file():
+        if not self._is_intact():
             self.renew()
+        remove(self.git_dir / "config")
         config = self._origin_config.read_text(encoding="utf-8") + settings.for_workspace(self.common_dir)
         (self.git_dir / "config").write_text(config, encoding="utf-8")
         self._restore_hooks(settings)
@@ -61,6 +62,13 @@ class PrivateClone:
             remove(self.git_dir / name)
         for lock in (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock")):
             lock.unlink(missing_ok=True)
+
+    def _is_intact(self) -> bool:
+        """Whether it is complete, and nothing in it leads us elsewhere or blocks: a link, a pipe, another `.git`."""
+        if (self.git_dir / "commondir").exists() or not (self.git_dir / "HEAD").is_file():
+            return False
+        found = (self.git_dir, *self.git_dir.rglob("*"))
+        return self._origin_config.is_file() and not any(path.is_symlink() or path.is_fifo() for path in found)
 
     def has_hooks(self, settings: Settings) -> bool:
         """Whether a commit in the restored clone may run hooks of the user."""
@@ -102,11 +110,11 @@ class PrivateClone:
 
     def _restore_info(self, excluded: Sequence[str]) -> None:
         info, users = self.git_dir / "info", self.common_dir / "info"
-        info.mkdir(exist_ok=True)
+        remove(info)
+        info.mkdir()
         ours = "".join(f"/{_GLOB.sub(_LITERAL, path)}\n" for path in excluded)
         (info / "exclude").write_bytes(_bytes(users / "exclude") + b"\n" + ours.encode())
         (info / "attributes").write_bytes(_bytes(users / "attributes"))
-        remove(info / "grafts")
 
     def _borrow(self, git_dir: Path) -> None:
         """Borrow the user's objects, and take over which part of the history is there."""
@@ -153,6 +161,10 @@ def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
             raise EnvironmentRefused(
                 f"workspace.copy names {path}, which is not in {source}",
                 remedy="create it, or take it out of workspace.copy in .mino/config.yml",
+            )
+        if copy.parent.resolve() != Path(os.path.normpath(folder.resolve() / path)).parent:
+            raise EnvironmentRefused(
+                f"workspace.copy: {path} leads through a link in {folder}", remedy="remove the link"
             )
         try:
             _copy(original, copy)

@@ -68,6 +68,12 @@ def test_the_plan_shows_tree_keys_revision_and_commands(shell, revision):
 
 
 @pytest.mark.usefixtures("untouched")
+def test_the_command_that_approves_has_the_options_that_the_plan_was_shown_with(shell):
+    shown = shell("task", "SPEC.md", "--plan", "--keep-removed", "--reopen-changed").out
+    assert "irontree task SPEC.md --keep-removed --reopen-changed --approve " in shown
+
+
+@pytest.mark.usefixtures("untouched")
 def test_the_machine_form_of_the_plan_has_nodes_order_policy_and_budget(shell, revision):
     plan = shell("task", "SPEC.md", "--plan", "--json").data
     assert (plan["spec_revision"], plan["spec_path"], plan["approved"]) == (revision, "SPEC.md", False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import threading
 
 import pytest
@@ -348,3 +349,42 @@ def test_what_it_borrows_from_is_not_written_through_a_link(project, workspace):
     workspace.prepare(head(project.root))
     assert not (project.root / ".git" / "objects" / "info" / "alternates").exists()
     assert clean(workspace)
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "cp -r . ../evil; mv ../evil .; echo evil > commondir",
+        "rm config; mkfifo config",
+        "rm config; mkdir config",
+        "rm config; ln -s $OUTSIDE/config config",
+        "rm -rf info; ln -s $OUTSIDE info",
+        "rm -rf refs; ln -s $OUTSIDE refs",
+        "ln -s $OUTSIDE logs",
+    ],
+)
+def test_what_an_agent_put_into_git_s_folder_leads_nowhere_and_blocks_nothing(project, workspace, tmp_path, trick):
+    (outside := tmp_path / "outside").mkdir()
+    write(outside, config="precious\n", exclude="precious\n", **{"Cargo.lock": "precious\n"})
+    environment = os.environ | {"OUTSIDE": str(outside)}
+    subprocess.run(["sh", "-ec", trick], cwd=workspace.path / ".git", env=environment, check=True)
+    workspace.prepare(head(project.root))
+    assert {path.read_text() for path in outside.iterdir()} == {"precious\n"}
+    assert not (workspace.path / ".git" / "commondir").exists()
+    assert clean(workspace)
+
+
+def test_nothing_is_copied_through_a_link_that_was_committed(project, tmp_path):
+    (project.root / "conf").mkdir()
+    write(project.root, **{"conf/.env": "KEY=1\n"})
+    (tmp_path / "outside").mkdir()
+    write(tmp_path / "outside", **{".env": "precious\n"})
+    workspace = project.run_workspace(WorkspacePolicy(copy_files=("conf/.env",)))
+    workspace.prepare(head(project.root))
+    shutil.rmtree(workspace.path / "conf")
+    (workspace.path / "conf").symlink_to(tmp_path / "outside")
+    git(workspace.path, "add", "-A")
+    git(workspace.path, "commit", "-qm", "a link")
+    with pytest.raises(EnvironmentRefused, match="through a link"):
+        workspace.prepare(head(workspace.path))
+    assert (tmp_path / "outside" / ".env").read_text() == "precious\n"

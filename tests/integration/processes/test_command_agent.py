@@ -144,6 +144,11 @@ def test_its_last_words_are_kept_if_it_leaves_some(task):
     )
 
 
+def test_last_words_are_not_read_through_a_link(task, tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    assert shell(task, f'ln -s {tmp_path}/secret "$IRONTREE_SUMMARY_FILE"').claim is None
+
+
 def test_without_last_words_there_is_no_summary(task):
     assert shell(task, "true").claim is None
 

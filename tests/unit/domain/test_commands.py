@@ -93,6 +93,7 @@ def test_other_words_are_none_of_ours(text: str):
         "- ```\n  {}\n  ```",
         "<!--\n{}\n-->",
         "so <!-- {} --> it is",
+        "so <!-- \n{}",
         "so <!-- \n{}\n --> it is",
         "<pre>\n{}\n</pre>",
     ],

@@ -23,7 +23,8 @@ MAX_TEXT: Final = 2000
 """Maximum length of a title, field, criterion or command: parsing a hostile longer one is not linear in time."""
 _UNSAID: Final = {"fence", "code_block", "html_block"}
 _QUOTED: Final = re.compile(r"\s*(?:(?:[-*+]|\d+[.)])\s+)*>")
-_HIDDEN: Final = re.compile(r"<!--.*?-->", re.DOTALL)
+# An open comment hides the rest: looking for the end of each of many would take the square of their number.
+_HIDDEN: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _CHECKBOX: Final = re.compile(r"\[[ xX]\](?:\s+|$)")
 
 

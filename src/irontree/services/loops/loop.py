@@ -5,6 +5,7 @@ Loop events win over the entity file, which is rewritten from them, except for `
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -326,7 +327,8 @@ def cancel(app: App, loop_id: str, by: str, *, reason: str = "", note: str = "")
 def require_open(loop: Loop) -> Loop:
     """The loop itself. Raises NotEligible if it has ended."""
     if not loop.is_open:
-        raise NotEligible(f"Loop {loop.id} is {loop.entity.status}", remedy="start a new one: `irontree task SPEC.md`")
+        again = f"start a new one: `irontree task {shlex.quote(loop.entity.intent)}`"
+        raise NotEligible(f"Loop {loop.id} is {loop.entity.status}", remedy=again)
     return loop
 
 
