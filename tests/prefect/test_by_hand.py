@@ -59,11 +59,11 @@ def test_whatever_is_tried_again_after_its_end_says_what_it_said_and_changes_not
     assert faults(toy.app) == []
 
 
-def test_a_halted_loop_whose_runs_were_deleted_is_asked_again_and_goes_on(halted, client):
+def test_a_halted_loop_whose_runs_were_deleted_is_asked_again_and_goes_on(halted):
     toy, loop_id = halted
     before = text_of(toy.asked(toy.suspended()[0].id))
     for run in toy.all_runs():
-        client.delete_flow_run(run.id)
+        toy.delete(run.id)
     with served(toy):
         started(toy, "janitor", repository=str(toy.root))
         toy.settle()
@@ -112,5 +112,5 @@ def test_the_janitor_may_be_cancelled_or_tried_again_at_any_time(halted, client)
     retry(toy, run_id)
     assert toy.drive(run_id, janitor).name == "Completed"
     assert len(toy.suspended()) == 1
-    client.delete_flow_run(run_id)
+    toy.delete(run_id)
     assert runs.state(client, run_id).state_name == "Deleted"

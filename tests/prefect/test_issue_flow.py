@@ -155,9 +155,9 @@ def test_a_suspended_run_that_somebody_cancels_or_changes_asks_again_when_it_is_
     assert standing.asked(asked).choices == (ACCEPT, SEND_BACK)
 
 
-def test_a_run_that_somebody_deletes_is_made_anew_with_the_same_question(standing, asked, client):
+def test_a_run_that_somebody_deletes_is_made_anew_with_the_same_question(standing, asked):
     before = standing.asked(asked)
-    client.delete_flow_run(asked)
+    standing.delete(asked)
     anew = standing.start()
     assert anew != asked
     assert standing.drive(anew).name == "Suspended"

@@ -181,6 +181,12 @@ class Toy:
         assert found
         return found
 
+    def delete(self, run_id: UUID) -> None:
+        """Delete the run, once its task runs are recorded: Prefect drops what other runs did along with later ones."""
+        EventsWorker.drain_all(timeout=10)
+        time.sleep(2)
+        self.client.delete_flow_run(run_id)
+
     def settle(self) -> None:
         """Wait until every run of this toy has ended or asks; the server is asked once nothing is at work here."""
         wait_until(lambda: not self._is_at_work_here() and not self._found(*AT_WORK), every=0.4)
