@@ -149,7 +149,7 @@ def adopt(environment: Mapping[str, str], folder: Path) -> None:
     if "prefect" in sys.modules:
         _refuse_others(environment)
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name in [name for name in os.environ if name.startswith(OURS)]:
         del os.environ[name]
     os.environ.update(environment)
@@ -202,7 +202,7 @@ class ServerState:
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = folder
         self.log = folder / "server.log"
         self._address = folder / ADDRESS

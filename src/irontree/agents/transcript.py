@@ -35,7 +35,7 @@ class Transcript:
     def __init__(self, task: AgentTask) -> None:
         """Lay it out, with the prompt in it."""
         self._folder = task.transcript
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._place: stat_result = self._folder.lstat()
         self.prompt_file.write_text(task.prompt, encoding="utf-8")
 

@@ -63,7 +63,9 @@ def prepare(texts: Iterable[str]) -> tuple[Prepared, ...]:
 
 def option_for(question: Question, choice: Choice) -> str:
     """The option that makes this choice: `--answer 'issue-7=send-back:NOTE'`."""
-    example = {"amount": EXAMPLES[question.budget.unit]} if question.budget else {}
+    example: dict[Need, str] = {"amount": EXAMPLES[question.budget.unit]} if question.budget else {}
+    if question.revision:
+        example["revision"] = question.revision
     return f"--answer '{_target(question.issue_number)}={_words(choice, example)}'"
 
 
@@ -131,7 +133,7 @@ def _target(number: int | None) -> str:
     return "loop" if number is None else f"issue-{number}"
 
 
-def _words(choice: Choice, example: Mapping[str, str] = MappingProxyType({})) -> str:
+def _words(choice: Choice, example: Mapping[Need, str] = MappingProxyType({})) -> str:
     return ":".join((choice.name, *(example.get(need, _EXAMPLE[need]) for need in choice.needs)))
 
 

@@ -267,7 +267,7 @@ class Drive:
         for row in overview(self.app).issues:
             self._say(tree_line(row, skipped=row.task_key in gone))
         for answer in self.prepared:
-            self._say(f"Not needed: --answer {answer.text!r}")
+            self._say(f"Not used, nothing asked for it: --answer {answer.text!r}")
         if status == "completed":
             self._tell_left_open(loop_id)
             self._tell_uncommitted(loop_id)

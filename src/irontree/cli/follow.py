@@ -68,7 +68,6 @@ class PlainScreen:
     def say(self, text: str) -> None:
         """One line, with the time of day (UTC)."""
         self._output.write(f"{time.strftime('%H:%M:%S', time.gmtime())}  {printable(text)}\n")
-        self._output.flush()
 
     def busy(self, text: str) -> None:
         """Do nothing: a log shows what happened, not what is in progress."""
@@ -82,7 +81,6 @@ class PlainScreen:
         legal = _legal(question, asked)
         ways = "".join(f"  {resume} {option_for(question, choice)}\n" for choice in legal)
         self._output.write(f"\n{asked.description}\n\nNobody is here to answer. Go on with one of:\n{ways}")
-        self._output.flush()
         return None
 
 

@@ -81,7 +81,7 @@ class PrivateClone:
         `git clone` would create a remote and the user's branches, which would have to be removed.
         """
         self._origin_config.unlink(missing_ok=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for half_made in self.folder.parent.glob(f"{_MAKING}*"):
             remove(half_made)
         with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=_MAKING) as made:

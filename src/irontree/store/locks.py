@@ -131,7 +131,7 @@ def _opened(path: Path, mode: int = os.O_RDWR | os.O_CREAT) -> Iterator[int]:
         # The state folder itself is made by `create` alone, which also hides it from git.
         if path.parent.parent.name == STATE_FOLDER:
             path.parent.mkdir(exist_ok=True)
-        descriptor = os.open(path, mode, 0o644)  # not inheritable (PEP 446)
+        descriptor = os.open(path, mode, 0o600)  # another user who can open it can hold it
     except FileNotFoundError as error:
         raise EnvironmentRefused(
             f"{path}: no .mino folder there",

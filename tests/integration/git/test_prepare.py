@@ -30,6 +30,10 @@ def test_it_stands_outside_the_repository_in_the_cache(project, workspace):
     assert project.repository.workspace("verify", PLAIN).path == workspace.path.parent / "verify"
 
 
+def test_other_users_of_the_machine_cannot_look_into_it(workspace):
+    assert workspace.path.stat().st_mode & 0o077 == 0
+
+
 def test_a_cache_inside_the_repository_is_refused(project):
     """Node would find the packages of the repository around it."""
     inside = project.root / ".cache"

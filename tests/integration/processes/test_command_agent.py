@@ -126,6 +126,11 @@ def test_the_transcript_holds_prompt_output_and_outcome(task):
     )
 
 
+def test_other_users_of_the_machine_cannot_read_the_transcript(task):
+    shell(task, "true")
+    assert task.transcript.stat().st_mode & 0o077 == 0
+
+
 def test_output_is_shown_as_it_comes(task):
     bell = threading.Event()
     result = shell(task, "echo ready; sleep 1000", cancel=bell, progress=Heard(bell, "ready"))

@@ -24,6 +24,10 @@ def other(state):
     return ServerState(state.folder)
 
 
+def test_other_users_of_the_machine_cannot_read_its_folder(state):
+    assert state.folder.stat().st_mode & 0o077 == 0
+
+
 def test_only_one_process_becomes_the_server(state, other):
     assert state.become_the_server()
     assert not other.become_the_server()

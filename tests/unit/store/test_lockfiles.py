@@ -45,6 +45,11 @@ def lease_file(layout, clock):
     return lease(layout, clock)
 
 
+def test_other_users_of_the_machine_cannot_hold_a_lock(layout):
+    with exclusive(layout.append_lock):
+        assert layout.append_lock.stat().st_mode & 0o077 == 0
+
+
 def test_the_run_lock_has_the_contract_s_keys_and_ours_beside_them(layout, run_lock):
     run_lock.write("auth-core", 12)
     run_lock.record(CHILD)
