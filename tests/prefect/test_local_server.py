@@ -82,7 +82,7 @@ def test_a_server_that_nobody_uses_makes_room_for_a_fixed_port_and_one_in_use_do
         assert port_of(server.wait_ready()) == port
         taken = f"is at port {port} of 127.0.0.1, where other commands use it"
         other = LocalServer(own_home, os.environ, place=ListenAddress(port=port + 1))
-        with other, pytest.raises(ServerUnavailable, match=taken):
+        with closing(other), pytest.raises(ServerUnavailable, match=taken):
             other.wait_ready()
         pid = pid_of(own_home)
     wait_for_end(pid)

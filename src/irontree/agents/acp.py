@@ -290,10 +290,7 @@ class AcpAgent:
         with transcript.open_output() as log:
             output = OutputReader(log, progress, str.rstrip, self._surroundings)
             session = AcpSession(
-                task.prompt,
-                task.workspace,
-                self._spec.permissions,
-                lambda text: output.hear(_line(text)),
+                task.prompt, task.workspace, self._spec.permissions, lambda text: output.hear(_line(text))
             )
             meter = UsageMeter(task.allowance, cancel, lambda: session.usage)
             done = self._children.within(self._spec.container, task.transcript).run(

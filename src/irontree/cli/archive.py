@@ -233,10 +233,7 @@ def _pull(repository: GitRepository) -> str:
 
 VERBS: Final = {
     "export": Verb(
-        run_export,
-        argument("file", metavar="FILE", type=Path, help="the archive to write (a tar file)"),
-        wait(),
-        JSON,
+        run_export, argument("file", metavar="FILE", type=Path, help="the archive to write (a tar file)"), wait(), JSON
     ),
     "import": Verb(
         run_import,

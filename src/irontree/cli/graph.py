@@ -55,8 +55,6 @@ def _node(world: World, key: str) -> dict[str, Any]:
 _FORMATS: Final = ("mermaid", "dot", "svg")
 VERBS: Final = {
     "graph": Verb(
-        run,
-        argument("--format", choices=_FORMATS, default="mermaid", help="the notation (default: mermaid)"),
-        JSON,
+        run, argument("--format", choices=_FORMATS, default="mermaid", help="the notation (default: mermaid)"), JSON
     )
 }

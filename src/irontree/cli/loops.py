@@ -125,8 +125,6 @@ def _asked(app: App, world: World, loop: Loop) -> Iterator[OutputBlock]:
 
 VERBS: Final = {
     "loops": Verb(
-        run,
-        argument("loop_id", metavar="LOOP_ID", nargs="?", help="one loop, as `irontree loops` lists it"),
-        JSON,
+        run, argument("loop_id", metavar="LOOP_ID", nargs="?", help="one loop, as `irontree loops` lists it"), JSON
     )
 }

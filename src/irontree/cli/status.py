@@ -194,8 +194,6 @@ def _undelivered(rows: tuple[IssueRow, ...]) -> Iterator[str]:
 
 VERBS: Final = {
     "status": Verb(
-        run,
-        argument("--watch", action="store_true", help="go on looking, and print it again with each change"),
-        JSON,
+        run, argument("--watch", action="store_true", help="go on looking, and print it again with each change"), JSON
     )
 }

@@ -72,10 +72,7 @@ VERBS: Final = {
     "ui": Verb(
         run,
         argument(
-            "what",
-            metavar="ISSUE|LOOP_ID",
-            nargs="?",
-            help="its run (default: the one that waits, else all runs here)",
+            "what", metavar="ISSUE|LOOP_ID", nargs="?", help="its run (default: the one that waits, else all runs here)"
         ),
         argument("--print", action="store_true", help="print the address, and open nothing"),
     )

@@ -179,12 +179,7 @@ class Running:
     """One child between its start and its end."""
 
     def __init__(
-        self,
-        process: Process,
-        child: Child,
-        output: Output,
-        grace: float,
-        conversation: Conversation | None = None,
+        self, process: Process, child: Child, output: Output, grace: float, conversation: Conversation | None = None
     ) -> None:
         self._process = process
         self._child = child
@@ -368,13 +363,7 @@ def capture(
     """
     try:
         done = subprocess.run(
-            argv,
-            cwd=cwd,
-            env=environment,
-            input=stdin,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
+            argv, cwd=cwd, env=environment, input=stdin, capture_output=True, timeout=seconds, check=False
         )
     except (FileNotFoundError, NotADirectoryError) as error:
         if not cwd.is_dir():
