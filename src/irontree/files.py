@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -139,6 +140,14 @@ def overwrite(path: Path, data: bytes) -> bytes:
             return padded
         finally:
             os.close(descriptor)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a whole folder; a missing one is not an error."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def read_bytes(path: Path, limit: int) -> bytes | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from irontree.domain.settings import leads_out
 from irontree.errors import ConfigRefused, EnvironmentRefused
+from irontree.files import remove
 from irontree.ports import Document
 from irontree.repository.git import FETCH, Git
 from irontree.repository.location import Settings
@@ -196,14 +197,6 @@ def _copy(original: Path, copy: Path) -> None:
         shutil.copytree(original, copy, symlinks=True)
     else:
         shutil.copy2(original, copy)
-
-
-def remove(path: Path) -> None:
-    """Remove a file, a link or a whole folder; a missing one is not an error."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _bytes(path: Path) -> bytes:

@@ -11,9 +11,10 @@ from typing import TypeVar
 from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
+from irontree.files import remove
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes.family import SHELL, ProcessLimits
-from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside, write_inside
+from irontree.repository.clone import PrivateClone, copy_files, require_inside, write_inside
 from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said, shown
 from irontree.repository.location import Settings
 

@@ -6,7 +6,6 @@ file is in that workspace too, because an agent may be unable to write anywhere 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from irontree.domain.budgets import Allowance
 from irontree.domain.plan import AgentSpec, WorkspacePolicy
 from irontree.domain.review import InvalidAnswer
 from irontree.errors import Cancelled
+from irontree.files import remove
 from irontree.ports import AgentResult, AgentTask
 
 ROUNDS: Final = 3
@@ -111,7 +111,7 @@ def _ask_once(
     workspace = app.repository.workspace("review", request.workspace)
     workspace.prepare(request.sha, cancel=app.cancel)
     path = workspace.path / request.answer_file
-    _remove(path)  # git may ignore it, and an earlier request's file is still there then
+    remove(path)  # git may ignore it, and an earlier request's file is still there then
     limited = request.agent.model_copy(update={"wall_seconds": allowance.seconds(request.agent.wall_seconds)})
     result = app.agent(limited).attempt(
         AgentTask(
@@ -140,10 +140,3 @@ def _read(path: Path, limit: int) -> bytes | None:
         return path.read_bytes()
     except OSError:
         return None
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
