@@ -15,7 +15,7 @@ from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.gitea_http import GiteaClient, Query
-from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, holds_line, one_line, shortened
+from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
 from irontree.ports import (
     CheckState,
     CommitCheck,
@@ -63,8 +63,7 @@ class GiteaForge:
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
         """Issues whose body holds *marker* as a line of its own, lowest number first."""
-        candidates = (self.read_issue(number) for number in self._index.numbers(marker))
-        return tuple(issue for issue in candidates if issue and holds_line(issue.body, marker))
+        return self._index.find(marker, self.read_issue)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first; pull requests left out.

@@ -15,7 +15,7 @@ from irontree.errors import AccessRefused, RemoteFailed
 from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.github_client import GithubClient
-from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, holds_line, require_fits, shortened
+from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, require_fits, shortened
 from irontree.ports import (
     CheckState,
     CommitCheck,
@@ -64,8 +64,7 @@ class GithubForge:
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
         """Issues whose body holds *marker* as a line of its own, lowest number first."""
-        candidates = (self.read_issue(number) for number in self._index.numbers(marker))
-        return tuple(issue for issue in candidates if issue and holds_line(issue.body, marker))
+        return self._index.find(marker, self.read_issue)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, oldest first; pull requests left out."""

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, Final, TypeVar
 
+from irontree.domain.issues import Issue
 from irontree.errors import RemoteFailed
 
 _NEVER_KEPT: Final = re.compile("[\0\ud800-\udfff]")
@@ -108,15 +109,16 @@ class IssueIndex:
         self._bodies: dict[int, str] = {}
         self._newest: datetime | None = None
 
-    def numbers(self, marker: str) -> tuple[int, ...]:
-        """Candidates that held *marker* as a line of its own when they were seen last, ascending; read them anew."""
+    def find(self, marker: str, read_issue: Callable[[int], Issue | None]) -> tuple[Issue, ...]:
+        """Issues whose body holds *marker* as a line of its own, lowest number first, each read anew."""
         since = self._newest - _OVERLAP if self._newest else None
         for listed in tuple(self._listed(since)):
             self._remember(listed)
             self._newest = max(self._newest or listed.updated_at, listed.updated_at)
         for created in behind(max(self._bodies, default=0), self._read):
             self._remember(created)
-        return tuple(number for number in sorted(self._bodies) if holds_line(self._bodies[number], marker))
+        held = (number for number, body in sorted(self._bodies.items()) if holds_line(body, marker))
+        return tuple(issue for issue in map(read_issue, held) if issue and holds_line(issue.body, marker))
 
     def _remember(self, listed: ListedIssue) -> None:
         self._bodies[listed.number] = listed.body
