@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
+
+_STAMP: Final = "%Y%m%dT%H%M%SZ"
 
 
 def utc_text(moment: datetime) -> str:
@@ -31,3 +34,16 @@ def moment(text: object) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else None
+
+
+def stamp(moment: datetime) -> str:
+    """Format in UTC for the name of a folder: `20260422T143211Z`."""
+    return moment.astimezone(UTC).strftime(_STAMP)
+
+
+def stamped(name: str) -> str | None:
+    """The time (ISO 8601) that such a name stands for; None if it stands for none."""
+    try:
+        return datetime.strptime(name, _STAMP).replace(tzinfo=UTC).isoformat()
+    except ValueError:
+        return None

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from irontree.domain.plan import Plan, PlanNode, canonical_json
 from irontree.domain.spending import Spending
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES, close_on_done
+from irontree.domain.timestamps import stamp
 from irontree.domain.values import CloseOnDone
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem
@@ -260,7 +260,7 @@ def transcript_folder(app: App, state: TaskState) -> Path:
 
 def review_folder(app: App, state: TaskState, reviewer: str) -> Path:
     """The folder of a review that begins now, with a subfolder per round; the UTC time makes its name unique."""
-    return transcript_folder(app, state) / f"review-{reviewer}-{app.clock.now().strftime(_STAMP)}"
+    return transcript_folder(app, state) / f"review-{reviewer}-{stamp(app.clock.now())}"
 
 
 def reports(app: App) -> Path:
@@ -269,7 +269,6 @@ def reports(app: App) -> Path:
 
 
 RESULT_FILE: Final = "result.json"
-_STAMP: Final = "%Y%m%dT%H%M%SZ"
 
 
 def plans_folder(app: App) -> Path:
@@ -279,7 +278,7 @@ def plans_folder(app: App) -> Path:
 
 def planning_folder(app: App) -> Path:
     """The transcript folder of a planning that begins now."""
-    return plans_folder(app) / app.clock.now().strftime(_STAMP)
+    return plans_folder(app) / stamp(app.clock.now())
 
 
 def result_in(folder: Path) -> Mapping[str, Any]:
@@ -289,14 +288,6 @@ def result_in(folder: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def began(name: str) -> str | None:
-    """The start time (ISO 8601) in the name of a folder; None if it has none."""
-    try:
-        return datetime.strptime(name, _STAMP).replace(tzinfo=UTC).isoformat()
-    except ValueError:
-        return None
 
 
 def archive_path(name: str) -> str:

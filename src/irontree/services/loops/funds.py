@@ -16,9 +16,10 @@ from irontree.domain.loop import LoopEntity
 from irontree.domain.meta import Took
 from irontree.domain.spending import Budget, Ledger, Spending, ledger_of, review_spending, spendings_of, taken
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.timestamps import stamped
 from irontree.errors import NotEligible
 from irontree.services.loops.loop import Loop, read_loops, still_open
-from irontree.services.record import NOTHING_OVERSPENT, World, began, plans_folder, read_world, reports, result_in
+from irontree.services.record import NOTHING_OVERSPENT, World, plans_folder, read_world, reports, result_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ def _in_log(app: App, world: World) -> Iterator[Spending]:
 def _planning(app: App) -> Iterator[Spending]:
     """Spending by planners, which no issue's log holds. A round without a result was cut off; its usage is unknown."""
     for folder in sorted(plans_folder(app).glob("*/*")):
-        time = began(folder.parent.name)
+        time = stamped(folder.parent.name)
         if folder.is_dir() and time:
             took = _took(folder)
             yield Spending(0, f"planning at {time}", time, 0, took["money"], took["tokens"], took["time"])
@@ -223,7 +224,7 @@ def _reviewing(app: App) -> Iterator[Spending]:
     for folder in sorted(reports(app).glob("issue-*/**/attempt-*/review-*/*")):
         review, _, stamp = folder.parent.name.rpartition("-")
         place = folder.relative_to(reports(app)).parts
-        number, time = parse_issue(place[0]), began(stamp)
+        number, time = parse_issue(place[0]), stamped(stamp)
         if folder.is_dir() and number and time:
             took = _took(folder)
             yield review_spending(number, review.removeprefix("review-"), time, "/".join(place[:-2]), took)
