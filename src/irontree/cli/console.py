@@ -27,13 +27,6 @@ def one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-def short_sha(code_ref: str | None) -> str:
-    """The abbreviated commit id; empty for none."""
-    if code_ref is None or code_ref == "not_applicable":
-        return ""
-    return code_ref[:7]
-
-
 # --- The output of a verb, as values
 
 

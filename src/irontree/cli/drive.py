@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared
-from irontree.cli.console import Console, forget_keys, one_line, printable, short_sha, show_markdown
+from irontree.cli.console import Console, forget_keys, one_line, printable, show_markdown
 from irontree.cli.context import Context, program_for
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
+from irontree.domain.values import short_sha
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
 from irontree.flows.server.connection import (
     adopt,
@@ -93,9 +94,8 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
     if context.options.json:
         context.console.dump(data)
         return OK
-    chosen = (
-        word for word in ("--keep-removed", "--reopen-changed") if getattr(context.options, word[2:].replace("-", "_"))
-    )
+    flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
+    chosen = (flag for flag, given in flags.items() if given)
     answer = " ".join(("irontree task", shlex.quote(wanted.intent), *chosen, "--approve", wanted.name))
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK

@@ -162,6 +162,11 @@ def halt_of(state: TaskState) -> HaltRule | None:
     return RULE["blocked"] if state.problem else _BY_PHASE.get(state.phase)
 
 
+def halt_title(reason: str) -> str:
+    """The title of a halt reason, or the words of one that a newer version wrote."""
+    return RULE[reason].title if reason in RULE else reason.replace("_", " ")
+
+
 def choices(rule: HaltRule, *, in_loop: bool, special: Collection[str] = ()) -> tuple[Choice, ...]:
     """The choices that are legal now: skip and stop need a loop, *special* ones have to be named."""
     legal = (choice for choice in rule.choices if in_loop or not choice.loop_only)

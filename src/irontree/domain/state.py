@@ -131,9 +131,9 @@ class TaskState:
         return 1 + self.max_retry_count
 
     @property
-    def fails_alike(self) -> bool:
-        """Whether at least the last two attempts failed in the same way."""
-        return self.same_failures > 1
+    def repeated_failure(self) -> str:
+        """Text saying that at least the last two attempts failed in the same way; empty if they did not."""
+        return f"the last {self.same_failures} attempts failed in the same way" if self.same_failures > 1 else ""
 
     @property
     def may_retry(self) -> bool:

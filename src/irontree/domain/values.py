@@ -48,6 +48,11 @@ LoopId = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}-
 ProtocolVersion = Annotated[Literal[1], BeforeValidator(lambda value: 1 if value == "1" else value)]
 
 
+def short_sha(code_ref: str | None) -> str:
+    """The abbreviated commit id; empty for none."""
+    return code_ref[:7] if code_ref and code_ref != NOT_APPLICABLE else ""
+
+
 class Value(BaseModel):
     """A frozen value; unknown keys are refused because these models are file formats.
 

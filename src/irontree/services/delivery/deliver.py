@@ -27,7 +27,7 @@ from irontree.domain.comments import (
 )
 from irontree.domain.events import CATEGORY, CheckupUnblocked, ExternalCloseDetected, IssueEvent, Record
 from irontree.domain.external import MERGE_CHECKS, is_given_up
-from irontree.domain.halt import RULE
+from irontree.domain.halt import halt_title
 from irontree.domain.loop import LoopEntity
 from irontree.domain.machine import evolve
 from irontree.domain.state import COLORS, MANAGED, TaskState, labels_for
@@ -286,9 +286,8 @@ def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
     marker = comment_marker(state.issue_number, stream.records[-1], f"{state.renewed_from}/{entity.loop_id}")
     told_itself = stream.last_sequence in {record.event.sequence for _, record in due_comments(stream)}
     if marker != ledger.halt_told and not told_itself:
-        reason = entity.halt_reason or ""
-        title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
-        _tell(app, state, marker, state.problem or title, question_in(app, state))
+        reason = state.problem or halt_title(entity.halt_reason or "")
+        _tell(app, state, marker, reason, question_in(app, state))
 
 
 def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:

@@ -13,6 +13,7 @@ from irontree.domain.pictures import NodeLook, svg
 from irontree.domain.plan import Plan
 from irontree.domain.spec import changes_of
 from irontree.domain.state import TaskState
+from irontree.domain.values import short_sha
 from irontree.errors import in_words
 from irontree.ports import Links, Renderer
 from irontree.services.loops.loop import cascade, left_out, read_loop
@@ -258,7 +259,7 @@ def _row(row: IssueRow, links: Links, run: str, *, skipped: bool) -> dict[str, o
         "title": row.title,
         "state": state_words(row, skipped=skipped),
         "attempts": row.attempts,
-        "commit": row.code_ref if row.code_ref and row.code_ref != "not_applicable" else "",
+        "commit": short_sha(row.code_ref),
         "run": run,
         "address": links.issue(row.number),
         "commit_address": links.commit(row.code_ref) if row.phase == "done" else None,

@@ -9,13 +9,13 @@ from irontree.app import App
 from irontree.domain.checks import CheckReport, CheckResult, excerpt
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.events import IssueEvent, Record, Reported
-from irontree.domain.halt import RULE
+from irontree.domain.halt import halt_title
 from irontree.domain.loop import LoopEvent
 from irontree.domain.meta import Meta
 from irontree.domain.plan import PermissionRule, entry_of, missing_rule
 from irontree.domain.state import TaskState
 from irontree.domain.text import without_secrets
-from irontree.domain.values import NOT_APPLICABLE
+from irontree.domain.values import NOT_APPLICABLE, short_sha
 from irontree.errors import GitFailed, IrontreeError, LogDamaged
 from irontree.ports import LineCount, Links, Stream
 from irontree.services.loops.loop import read_loops
@@ -86,7 +86,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         attempt=event.attempt_count,
         started=event.attempt_count + (1 if event.event in ("run_commit_failed", "run_interrupted") else 0),
         attempts=1 + event.max_retry_count,
-        commit=_short(event.code_ref),
+        commit=short_sha(event.code_ref) or "(no change)",
         why="; ".join(told.why),
         by=told.by or getattr(event, "by", ""),
         note=told.note,
@@ -114,7 +114,8 @@ def _loop_words(event: LoopEvent, told: Meta) -> str:
         case "loop_budget_extended" if told.budget:
             return f"{getattr(event, 'by', '')} allows {told.budget.get('extra')} more"
         case "loop_halted":
-            return f"the loop stops here: {_said_of(str(getattr(event, 'halt_reason', '')))}"
+            title = halt_title(str(getattr(event, "halt_reason", "")))
+            return f"the loop stops here: {title[0].lower()}{title[1:]}"
         case "loop_completed":
             return f"goal reached: {say_goal(told.skipped)}"
         case "loop_cancelled" if getattr(event, "task_key", None):
@@ -153,15 +154,6 @@ _ISSUE_WORDS = {
     "checkup_reconcile_external_close_detected": "closed outside, without evidence",
     "checkup_reconcile_sequence_gap_detected": "events are missing",
 }
-
-
-def _said_of(reason: str) -> str:
-    title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
-    return title[0].lower() + title[1:]
-
-
-def _short(code_ref: str | None) -> str:
-    return code_ref[:7] if code_ref and code_ref != "not_applicable" else "(no change)"
 
 
 # --- Addresses of an issue and of what belongs to it
@@ -396,7 +388,7 @@ class _Attempt(NamedTuple):
 
 def repeated_failures(app: App, stream: Stream, state: TaskState) -> tuple[AttemptView, ...]:
     """The last attempts, oldest first, if at least two in a row failed in the same way; else empty."""
-    if not state.fails_alike:
+    if not state.repeated_failure:
         return ()
     return tuple(_view(app, attempt) for attempt in _attempts(stream)[-state.same_failures :])
 

@@ -104,6 +104,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
     record = reported(stream, state)
     if record is None or not isinstance(record.event, Reported):
         return
+    repeated = (state.repeated_failure,) if state.repeated_failure else ()
     if report := results_at(app, state.issue_number, record.event.verify_anchor_sha):
         text = app.renderer.render(
             "reports/report.md",
@@ -115,7 +116,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             environment=report.versions,
             results=report.results,
             coverage=coverage(node, plan.policy, report.cited),
-            findings=(*_said(record), *_repeated(state), *check_defining(app, state), *denied_lines(stream)),
+            findings=(*_said(record), *repeated, *check_defining(app, state), *denied_lines(stream)),
             claimed=claimed(last_of(stream, "run_completed")),
             observed=observed(last_of(stream, "run_completed"), changed_files(app, state), report),
             warnings=(*warnings_of(app, stream), *report.warnings, *app.deliveries.load(state.issue_number).failures),
@@ -159,13 +160,6 @@ def _said(record: Record[IssueEvent]) -> tuple[str, ...]:
     """Why automation could not decide, or why a user sent the work back."""
     told = record.told
     return (*told.reasons, *((f"sent back by {told.by or 'a person'}: {told.note}",) if told.note else ()))
-
-
-def _repeated(state: TaskState) -> tuple[str, ...]:
-    """A finding if the last attempts failed in the same way: another one like them would too."""
-    if not state.fails_alike:
-        return ()
-    return (f"the last {state.same_failures} attempts failed in the same way",)
 
 
 def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:

@@ -317,7 +317,7 @@ def repeated_failure(world: World, state: TaskState) -> str | None:
     limit = world.plan(state).policy.same_failure
     if limit is None or state.same_failures < limit:
         return None
-    return f"the last {state.same_failures} attempts failed in the same way"
+    return state.repeated_failure
 
 
 def _stop_at_same_failure(app: App, world: World, state: TaskState) -> TaskState | None:
