@@ -6,12 +6,12 @@
 `N.result.json`     exit code, seconds and command; without it, the session was cut off
 
 It stands in `agent.command` before the program itself: what the program hears and says goes through, and a copy of
-it into DIR with the changes that it made (see `tape`). `replay` plays it again.
+it into DIR with the changes that it made (see `Tape`). `replay` plays it again.
 
 It is run through the `command` adapter like any other agent (or through the one that the session was recorded
 with), and calls no model. For task `KEY`, attempt `N` it applies `DIR/KEY/N.patch` to the current folder, or the patch
 of the highest attempt below N; an empty patch changes nothing. `N.say` beside the patch is what it says first; a
-recording (see `tape`) is said to the letter instead, each line in its turn with what the program was told. Use it to
+recording (see `Tape`) is said to the letter instead, each line in its turn with what the program was told. Use it to
 see the machinery at work, and to try changes of the machinery on a history.
 """
 

@@ -220,7 +220,7 @@ class Console:
             self.err.write(f"  -> {one_line(remedy)}\n")
 
     def flush(self) -> None:
-        """Write what is left of the output: a closed pipe is detected here."""
+        """Write what is left of the output; raises BrokenPipeError, as each line before did, if nothing reads it."""
         self.out.flush()
 
 

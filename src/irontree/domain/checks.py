@@ -90,7 +90,7 @@ class CheckResult(Value):
 
     @property
     def passed(self) -> bool:
-        """True only for a command that ran to its end with exit code 0."""
+        """True only for a command that ran to its end with exit code 0, or a review that approved."""
         return self.ended == "exited" and self.exit_code == 0
 
     @property

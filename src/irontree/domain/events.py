@@ -1,7 +1,7 @@
 """One frozen model per protocol event, with the values the contract fixes for it.
 
 Field order is the key order on disk. `.mino/events/issue-{N}/{sequence:04d}-{kebab}.yml` holds an event
-under `iron_tree:` and what we add beside it under `meta:`. Loop events are in `loop_events`.
+under `iron_tree:` and what we add beside it under `meta:`. Loop events are in `domain/loop.py`.
 Added to the contract (R13): task_approved, run_interrupted, checkup_unblocked.
 """
 

@@ -122,7 +122,7 @@ Tool = Literal["read", "search", "edit", "move", "delete", "execute", "fetch", "
 
 
 class PermissionRule(Value):
-    """The answer to an agent that asks for permission to use a kind of tool (`*`: any); see `domain/permissions`.
+    """The answer to an agent that asks for permission to use a kind of tool (`*`: any).
 
     `match` is a glob on the command, address or path that is asked for, or on the agent's own title of it.
     """

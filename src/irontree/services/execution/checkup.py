@@ -136,8 +136,8 @@ def unblock(
 ) -> TaskState:
     """Clear a block or a terminal failure: resume, verify the same commit again, or retry (R13).
 
-    Only appends an event, so needs no driver lock. Raises NotEligible unless the issue is blocked or failed and
-    *resolution* is possible there.
+    The caller holds the driver lock. Raises NotEligible unless the issue is blocked or failed and *resolution* is
+    possible there.
     """
     state = read_world(app).state(issue_number)
     require_sound(state)
