@@ -148,7 +148,7 @@ def _span(seconds: float) -> str:
     return f"{minutes} min" if minutes else f"{rest} s"
 
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 REFUSED = "Refused"
 """The state of a refused answer or step; its message gives the reason."""
@@ -179,7 +179,7 @@ async def checkup_stage(repository: str, step: Step, loop_id: str | None) -> Sta
 
 
 @task(name="issue", cache_policy=NO_CACHE, persist_result=False)
-async def watch_issue(watch: Callable[[], Awaitable[Found]]) -> Found:
+async def watch_issue(watch: Callable[[], Awaitable[T]]) -> T:
     """The time that an issue's own run takes, as a row of its loop's page."""
     return await watch()
 

@@ -274,7 +274,7 @@ class Failures:
 
 
 @dataclass
-class Duties:
+class ChoreRunner:
     """Does chores when due. Failures are reported once until they change, and retried when due again."""
 
     say: Say

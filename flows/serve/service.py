@@ -17,7 +17,7 @@ from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.runs.runs import connect
 from irontree.flows.serve.automations import Configured
-from irontree.flows.serve.chores import CHORES, Chore, Duties, Failures, Say, Watches, go_on
+from irontree.flows.serve.chores import CHORES, Chore, ChoreRunner, Failures, Say, Watches, go_on
 from irontree.flows.serve.serving import LIMIT, Served, Serving, close_queue, deployments_of, drop_schedules, open_queue
 from irontree.flows.serve.session import at_rest, held, is_private, mark_dead, settle
 
@@ -60,7 +60,7 @@ class Service:
         self._failures = Failures(say)
         configured = Configured()
         follow = Chore("configuration", CONFIGURE_EVERY, configured, at_once=True, forget=configured.forget)
-        self._chores = Duties(say, (follow, *chores))
+        self._chores = ChoreRunner(say, (follow, *chores))
         self._held = ExitStack()
         self._holds: dict[str, ExitStack] = {}
         self._leaving: set[str] = set()

@@ -17,8 +17,8 @@ from irontree.services.consistency import reconcile as service
 from irontree.services.consistency.audit import (
     AuditFinding,
     audit,
-    landed_findings,
     lost_findings,
+    published_findings,
     stream_findings,
     unreadable,
 )
@@ -67,7 +67,7 @@ def findings(app: App, world: World) -> Iterator[AuditFinding]:
             yield AuditFinding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
         yield from (AuditFinding(where, what, "`irontree checkup repair` puts it right") for what in ledger.noticed)
     yield from (AuditFinding(*found) for found in half_published(world))
-    yield from landed_findings(app, world)
+    yield from published_findings(app, world)
     yield from (AuditFinding("loops", problem) for problem in read_loops(app)[1])
 
 

@@ -231,9 +231,7 @@ def _serve(
     server: Server,
     listed: Newcomers,
 ) -> int:
-    from irontree.flows.serve.chores import CHORES as DUTIES
-    from irontree.flows.serve.chores import Chore as Duty
-    from irontree.flows.serve.chores import ForgeChanges
+    from irontree.flows.serve.chores import CHORES, Chore, ForgeChanges
     from irontree.flows.serve.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:
@@ -241,9 +239,9 @@ def _serve(
 
     changes, news = ForgeChanges(), News(_page_of(apps[0]))
     chores = (
-        *DUTIES,
-        Duty("news", NEWS_EVERY, news, forget=news.show_again),
-        Duty("changes on the forge", NEWS_EVERY, changes),
+        *CHORES,
+        Chore("news", NEWS_EVERY, news, forget=news.show_again),
+        Chore("changes on the forge", NEWS_EVERY, changes),
     )
     with Service(apps, environment=environment, folder=server.folder, say=say, chores=chores) as service:
         service.start()

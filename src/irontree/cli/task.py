@@ -24,7 +24,7 @@ from irontree.domain.text import nearest
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt_server
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
-from irontree.services.execution.steps import require_not_landed, waits_with_commit
+from irontree.services.execution.steps import require_not_published, waits_with_commit
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_loop, foresee_plan
@@ -259,7 +259,7 @@ def _skip(app: App, loop: loops.Loop, key: str) -> tuple[str, ...]:
     state = world.states.get(key)
     if state and waits_with_commit(world, state):
         with app.driver.hold(f"{key}, skip", wait_seconds=WAIT_SECONDS):
-            require_not_landed(app, world, state)
+            require_not_published(app, world, state)
     return loops.skip(app, loop.id, key, app.origin.actor)
 
 

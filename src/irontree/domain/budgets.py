@@ -47,7 +47,7 @@ class Amount(NamedTuple):
 
     def __str__(self) -> str:
         """The amount as users write it; `amount_of` reads it back."""
-        return said(self.unit, self.parts)
+        return amount_text(self.unit, self.parts)
 
 
 def measure(unit: Unit, text: object) -> int:
@@ -73,7 +73,7 @@ def leading_amount(text: str) -> str:
     return next((text[:end] for end in reversed(ends) if amount_of(text[:end])), "")
 
 
-def said(unit: Unit, parts: int) -> str:
+def amount_text(unit: Unit, parts: int) -> str:
     """Format that many parts of the unit for users; fractions of a second are rounded up."""
     match unit:
         case "money":
@@ -127,7 +127,7 @@ class SpendingLimits(Section):
             return None
         unit = cast("Unit", info.field_name)
         parts = measure(unit, value)
-        return value if info.context == FROM_FILE else said(unit, parts)
+        return value if info.context == FROM_FILE else amount_text(unit, parts)
 
     def of(self, unit: Unit) -> int | None:
         """The limit in parts of that unit."""

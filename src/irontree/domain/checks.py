@@ -21,7 +21,7 @@ from irontree.domain.text import ENDED_ESCAPES
 from irontree.domain.values import CodeRef, Value
 
 
-class Review(NamedTuple):
+class ReviewCheck(NamedTuple):
     """A reviewer is asked about a commit that has passed everything else (R18)."""
 
     reviewer: str
@@ -53,7 +53,7 @@ class Human(NamedTuple):
         return f"only a person can judge: {self.criterion.text}"
 
 
-Check: TypeAlias = Shell | Review | Human
+Check: TypeAlias = Shell | ReviewCheck | Human
 """What may confirm that a commit does what was approved. All but a human check end in a `CheckResult`."""
 _REVIEW: Final = "review: "
 
@@ -94,10 +94,10 @@ class CheckResult(Value):
         return self.ended == "exited" and self.exit_code == 0
 
     @property
-    def check(self) -> Shell | Review:
+    def check(self) -> Shell | ReviewCheck:
         """The check whose result it is."""
         if self.review:
-            return Review(self.name.removeprefix(_REVIEW))
+            return ReviewCheck(self.name.removeprefix(_REVIEW))
         return Shell.model_construct(name=self.name, run=self.command)
 
 
@@ -126,7 +126,7 @@ class CheckReport(Value):
 
 
 def result_of(
-    check: Shell | Review,
+    check: Shell | ReviewCheck,
     ended: CheckEnd,
     exit_code: int | None,
     *,
@@ -144,7 +144,7 @@ def result_of(
         seconds=round(seconds, 3),
         output=truncate(output),
         output_digest=output_digest or hashlib.sha256(output.encode()).hexdigest(),
-        review=isinstance(check, Review),
+        review=isinstance(check, ReviewCheck),
         usage=usage,
     )
 

@@ -30,7 +30,7 @@ def gap_event(state: TaskState, sequence: int, found: Iterable[int], missing: It
 # --- Events in comments by older tools
 
 
-Source = Literal["summary comment", "event comments"]
+RestoredFrom = Literal["summary comment", "event comments"]
 EventsSaid = tuple[Record[IssueEvent], ...]
 """The events in one comment."""
 
@@ -42,7 +42,7 @@ class RestoredStream:
     `diverging` are the sequences that comments contradict each other about: they count as missing.
     """
 
-    source: Source
+    source: RestoredFrom
     records: EventsSaid
     missing: tuple[int, ...]
     diverging: tuple[int, ...]
@@ -52,7 +52,7 @@ def restored(comments: Sequence[EventsSaid]) -> RestoredStream | None:
     """The events to write, from the comments of one issue; `None` if its first event is not among them."""
     summaries = [said for said in comments if _is_summary(said)]
     single = [said for said in comments if not _is_summary(said)]
-    source: Source = "summary comment" if summaries else "event comments"
+    source: RestoredFrom = "summary comment" if summaries else "event comments"
     chosen = [record for said in summaries or single for record in said]
     diverging = _diverging([record for said in comments for record in said])
     usable = _legal([record for record in _once(chosen) if record.event.sequence not in diverging])

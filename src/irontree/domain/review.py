@@ -88,7 +88,7 @@ def cited(verdict: Assessment, node: PlanNode, line_of: LineOf) -> Mapping[str, 
     }
 
 
-def in_words(verdict: Assessment, node: PlanNode) -> str:
+def requested_changes(verdict: Assessment, node: PlanNode) -> str:
     """The summary and the requested changes, for the next attempt and for users."""
     missed = (node.criteria[judged.criterion - 1].text for judged in verdict.criteria if not judged.met)
     findings = (f"- {_where(finding)}{finding.text}" for finding in verdict.findings)

@@ -21,7 +21,7 @@ from irontree.domain.budgets import (
     SpendingLimits,
     Unit,
     amount_of,
-    said,
+    amount_text,
 )
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.ids import attempt_folder
@@ -174,7 +174,7 @@ class Extension(NamedTuple):
         """The keys of `meta.budget`; the loop is the one whose log holds it."""
         known = {"issue": self.issue_number, "day": self.day, "unread": self.unread}
         given = {key: value for key, value in known.items() if value}
-        return {"scope": self.scope, "unit": self.unit, "extra": said(self.unit, self.extra), **given}
+        return {"scope": self.scope, "unit": self.unit, "extra": amount_text(self.unit, self.extra), **given}
 
 
 def extension_from(meta: object, loop_id: str) -> Extension | None:
@@ -240,8 +240,8 @@ class Budget(NamedTuple):
         """What is spent and left, or why that is unknown, in words."""
         if self.unread:
             return f"{self.whose}: {self.unknown} does not say how much {_OF[self.unit]} it took, and it has a limit"
-        spent, limit = said(self.unit, self.spent), said(self.unit, self.limit)
-        left = f"{said(self.unit, self.left)} left" if self.left else "nothing left"
+        spent, limit = amount_text(self.unit, self.spent), amount_text(self.unit, self.limit)
+        left = f"{amount_text(self.unit, self.left)} left" if self.left else "nothing left"
         return f"{self.whose}: {spent} of {limit} spent, {left}"
 
     def extended(self, amount: Amount) -> Extension:

@@ -66,7 +66,7 @@ def family(child: Child, *, sure: bool) -> list[Process]:
     found = {pid for pid in pids if _bears(pid, child)}
     if sure:
         found |= _descendants(child.pid) | {pid for pid in pids if _group(pid) == child.pgid}
-    return [process for pid in sorted(found) for process in _living(pid)]
+    return [process for pid in sorted(found) for process in _live_process(pid)]
 
 
 def send(processes: Sequence[Process], number: signal.Signals) -> None:
@@ -129,7 +129,7 @@ def _may_begin(pid: int, child: Child) -> bool:
     return int(_started(pid) or 0) >= int(child.started or 0)
 
 
-def _living(pid: int) -> Iterator[Process]:
+def _live_process(pid: int) -> Iterator[Process]:
     """The process itself, if it lives."""
     with contextlib.suppress(_psutil().NoSuchProcess):
         process = _psutil().Process(pid)

@@ -18,7 +18,7 @@ from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, Process, capture
 
 if TYPE_CHECKING:
-    from irontree.repository.reading import Reader
+    from irontree.repository.reading import GitReader
 
 READ_SECONDS = 120
 CHANGE_SECONDS = 600
@@ -84,7 +84,7 @@ class _Use(threading.local):
     """The reader kept for this thread: GitPython is not thread-safe."""
 
     kept: ExitStack | None = None
-    repo: Reader | None = None
+    repo: GitReader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ class Git:
         return replace(self, folder=folder, _use=_Use())
 
     @property
-    def repo(self) -> Reader:
+    def repo(self) -> GitReader:
         """The reader of the repository, shared within a use."""
-        from irontree.repository.reading import Reader  # noqa: PLC0415  (GitPython: not needed to find the folder)
+        from irontree.repository.reading import GitReader  # noqa: PLC0415  (GitPython: not needed to find the folder)
 
-        repo = self._use.repo or Reader(self)
+        repo = self._use.repo or GitReader(self)
         if self._use.kept:
             self._use.repo = repo
         return repo

@@ -18,7 +18,7 @@ from irontree.repository.git import FETCH, Git, is_behind, remote_failure, said,
 from irontree.repository.location import Settings, worktrees
 
 if TYPE_CHECKING:
-    from irontree.repository.reading import Reader
+    from irontree.repository.reading import GitReader
 
 _BUSY = "index.lock"
 
@@ -39,10 +39,10 @@ def publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Move
     done = _push(git, sha, policy)
     if not done.ok or is_behind(done.output):
         found = _tip_after_failure(git, policy)
-        landed = found is not None and git.repo.contains(found, sha)
-        if not landed and found is not None and is_behind(done.output):
+        published = found is not None and git.repo.contains(found, sha)
+        if not published and found is not None and is_behind(done.output):
             return Moved(found)
-        if not landed:
+        if not published:
             raise remote_failure(f"cannot push to {policy.target_branch} on {policy.remote}", said(done))
     return Published(sha, _follow(git, sha, policy))
 
@@ -229,7 +229,7 @@ def _target(git: Git, publish: PublishPolicy, settings: Settings, workspace: Wor
     )
 
 
-def _content(repo: Reader, tip: str, settings: Settings, workspace: WorkspacePolicy) -> Iterator[Blocker]:
+def _content(repo: GitReader, tip: str, settings: Settings, workspace: WorkspacePolicy) -> Iterator[Blocker]:
     """Content that a private clone does not include by itself."""
     hooks = settings.relative_hooks_path
     if hooks and not workspace.setup and (leads_out(hooks) or not repo.find(f"{tip}:{hooks.rstrip('/')}")):

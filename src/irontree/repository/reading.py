@@ -22,7 +22,7 @@ os.environ.update(_OF_ITS_OWN)
 T = TypeVar("T")
 
 
-class Reader(git.Repo):
+class GitReader(git.Repo):
     """GitPython's view of the worktree that *runner* works in; see `Git.repo`.
 
     Git itself has found the worktree: GitPython would follow the caller's GIT_DIR. Git also says what names of refs

@@ -15,10 +15,10 @@ from irontree.domain.budgets import (
     BudgetPolicy,
     SpendingLimits,
     amount_of,
+    amount_text,
     approved_budgets,
     leading_amount,
     measure,
-    said,
     unreadable,
 )
 from irontree.domain.settings import AGENT_ADAPTERS
@@ -63,7 +63,7 @@ def test_a_time_without_a_unit_is_no_time():
 @given(st.sampled_from(UNITS), st.integers(1, 10**8))
 def test_what_is_written_is_read_again_whole_seconds_of_time_and_all_parts_of_the_rest(unit, parts):
     whole = parts * 1000 if unit == "time" else parts
-    assert amount_of(said(unit, whole)) == Amount(unit, whole)
+    assert amount_of(amount_text(unit, whole)) == Amount(unit, whole)
 
 
 @pytest.mark.parametrize("text", ["20", "", "more", "5 EUR", "2 days", "0 USD", "-5 USD"])

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from irontree.domain.plan import Criterion, PlanNode
-from irontree.domain.review import Assessment, InvalidAnswer, cited, in_words, line_of_quote, read_assessment
+from irontree.domain.review import Assessment, InvalidAnswer, cited, line_of_quote, read_assessment, requested_changes
 
 NODE = PlanNode(
     task_key="greeting",
@@ -89,7 +89,9 @@ def test_the_words_name_what_is_not_met_and_where_something_is_to_be_changed():
         findings=[{"text": "greets nobody", "file": "greet.txt", "line": 3}, {"text": "too long"}],
         criteria=[{"criterion": 1, "met": False}],
     )
-    assert in_words(verdict, NODE) == ("Not yet.\n- not met: it says hello\n- greet.txt:3: greets nobody\n- too long")
+    assert requested_changes(verdict, NODE) == (
+        "Not yet.\n- not met: it says hello\n- greet.txt:3: greets nobody\n- too long"
+    )
 
 
 def test_the_line_that_is_shown_is_where_the_text_stands_and_not_what_was_said():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import EnvironmentRefused, RemoteUnavailable
-from irontree.flows.serve.chores import Chore, Duties, tell_what_happened
+from irontree.flows.serve.chores import Chore, ChoreRunner, tell_what_happened
 from tests.support.world import make_scene
 
 
@@ -25,8 +25,8 @@ def said() -> list[str]:
     return []
 
 
-def chores(said, do, every=30.0) -> Duties:
-    return Duties(lambda _, text: said.append(text), (Chore("look", every, do),))
+def chores(said, do, every=30.0) -> ChoreRunner:
+    return ChoreRunner(lambda _, text: said.append(text), (Chore("look", every, do),))
 
 
 def test_a_duty_is_done_for_each_repository_once_every_interval(apps, said):
@@ -39,7 +39,7 @@ def test_a_duty_is_done_for_each_repository_once_every_interval(apps, said):
 
 def test_one_that_is_due_at_once_is_also_done_when_a_repository_is_new(apps):
     done = []
-    kept = Duties(print, (Chore("look", 30.0, lambda app: done.append(app.repository.id) or (), at_once=True),))
+    kept = ChoreRunner(print, (Chore("look", 30.0, lambda app: done.append(app.repository.id) or (), at_once=True),))
     for now in (5, 10, 35, 40):
         kept.look(apps[:1], now)
     assert done == ["one", "one"]
@@ -84,7 +84,7 @@ def test_what_keeps_several_things_from_being_done_is_said_once(apps, said):
     def fail(_):
         raise RemoteUnavailable("the folder is gone")
 
-    kept = Duties(lambda _, text: said.append(text), (Chore("look", 30.0, fail), Chore("tell", 30.0, fail)))
+    kept = ChoreRunner(lambda _, text: said.append(text), (Chore("look", 30.0, fail), Chore("tell", 30.0, fail)))
     for now in (0, 30, 60):
         kept.look(apps[:1], now)
     assert said == ["the folder is gone"]

@@ -32,14 +32,14 @@ from irontree.services.execution.publication import OVERTAKEN
 from irontree.services.execution.steps import (
     STALE_LEASE,
     follow_up,
-    require_not_landed,
+    require_not_published,
     settle_leftovers,
     take_over_lease,
 )
 from irontree.services.loops import loop
 from irontree.services.proposals.again import grant_permissions
 from irontree.services.proposals.proposal import WAYS, ApprovalChoices
-from irontree.services.questions.questions import Kind, Question, question_about, question_of_loop, require_gate
+from irontree.services.questions.questions import Question, QuestionKind, question_about, question_of_loop, require_gate
 from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of, rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
@@ -81,7 +81,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
         choice = validate(question, answer)
         _require_wanted(app, world, state)
         if choice.name != "accept":
-            require_not_landed(app, world, state)
+            require_not_published(app, world, state)
         require_gate(app, question, choice, answer.voters)
         if not choice.loop_only:
             settle_leftovers(app)
@@ -299,7 +299,7 @@ def _approve(app: App, question: Question, answer: Answer) -> TaskState:
 
 UseCase = Callable[[App, Question, Answer], TaskState | None]
 
-_USE_CASES: Final[Mapping[tuple[Kind, str, str], UseCase]] = {
+_USE_CASES: Final[Mapping[tuple[QuestionKind, str, str], UseCase]] = {
     ("issue", "fail_terminal", "retry"): _retry,
     ("issue", "fail_terminal", "verify"): _verify_again,
     ("issue", "pending_acceptance", "accept"): _accept,

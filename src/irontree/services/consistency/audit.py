@@ -16,7 +16,7 @@ from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem, Stream
-from irontree.services.execution.steps import landed
+from irontree.services.execution.steps import already_published
 from irontree.services.loops.loop import read_loop
 from irontree.services.record import World, read_plans, read_world
 
@@ -56,7 +56,7 @@ def audit(app: App) -> tuple[AuditFinding, ...]:
             (found for where, stream in streams.items() for found in _evidence_findings(app, where, stream, world)),
             _aggregate_findings(world),
             _commit_findings(app, streams | archived),
-            landed_findings(app, world),
+            published_findings(app, world),
             (found for loop_id in app.loops.ids() for found in loop_findings(app, loop_id)),
         )
     )
@@ -88,10 +88,10 @@ def _changed(where: str, breaks: Iterable[ChainBreak]) -> Iterator[AuditFinding]
             yield AuditFinding(where, what, RESTORE)
 
 
-def landed_findings(app: App, world: World) -> Iterator[AuditFinding]:
+def published_findings(app: App, world: World) -> Iterator[AuditFinding]:
     """Work that waits for acceptance although it is published, as of the last fetch."""
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
-    yield from (AuditFinding(f"issue-{n}", what, way_on) for n, what, way_on in landed(app, world, states))
+    yield from (AuditFinding(f"issue-{n}", what, way_on) for n, what, way_on in already_published(app, world, states))
 
 
 def loop_findings(app: App, loop_id: str) -> Iterator[AuditFinding]:

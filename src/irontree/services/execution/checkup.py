@@ -17,7 +17,7 @@ from irontree.domain.events import (
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, IllegalTransition, NotEligible
-from irontree.services.execution.publication import OVERTAKEN, Landed, Never, NotNow, RedAtMerge
+from irontree.services.execution.publication import OVERTAKEN, Never, NotNow, PublishedCommit, RedAtMerge
 from irontree.services.execution.verify import Subject, check, failed, not_publishable, publish
 from irontree.services.record import World, read_world, record, snapshot
 from irontree.services.work.preflight import require_sound
@@ -68,7 +68,7 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
         return _still_pending(app, state, decider, f"{report.failed.check.complaint} at this commit now")
     outcome = publish(app, subject, report)
     match outcome:
-        case Landed():
+        case PublishedCommit():
             warned = {"warnings": outcome.warnings} if outcome.warnings else {}
             return _accepted(app, state, outcome.sha, decider.meta() | {"accepted_sha": subject.anchor} | warned)
         case RedAtMerge(target_alone_red=True):

@@ -118,7 +118,7 @@ BACKOFF_SECONDS: Final = (1.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class PublishedCommit:
     """The target has `sha`, the checked commit, and *promotion* on top of it; `report` holds the results."""
 
     sha: str
@@ -157,7 +157,7 @@ class Never:
     remedy: str = ""
 
 
-Publication = Landed | RedAtMerge | NotNow | Never
+Publication = PublishedCommit | RedAtMerge | NotNow | Never
 RunChecks = Callable[[str], CheckReport]
 OnTop = Callable[[CheckReport], Promotion]
 
@@ -172,21 +172,21 @@ def publish_commit(
     report = _merge_before_a_crash(app, plan, state, report, run_checks) or report
     for _ in range(ROUNDS):
         try:
-            landed, promotion = _publish(app, plan, report.anchor, on_top(report))
+            pushed, promotion = _publish(app, plan, report.anchor, on_top(report))
         except RemoteUnavailable as error:
             return NotNow(error.message)
         except PublicationRefused as error:
             return Never(error.reason, error.message, error.remedy or "")
-        if isinstance(landed, Published):
-            return Landed(report.anchor, report, promotion, landed.warning)
-        if state.base_sha and not app.repository.contains(landed.tip, state.base_sha):
+        if isinstance(pushed, Published):
+            return PublishedCommit(report.anchor, report, promotion, pushed.warning)
+        if state.base_sha and not app.repository.contains(pushed.tip, state.base_sha):
             return _rewritten(plan, state.base_sha)
-        merged = _merge(app, plan, state, report.anchor, landed.tip)
+        merged = _merge(app, plan, state, report.anchor, pushed.tip)
         if merged is None:
-            return _conflict(plan, landed.tip)
+            return _conflict(plan, pushed.tip)
         report = run_checks(merged)
         if report.failed:
-            return RedAtMerge(report, landed.tip, target_alone_red=_is_red_alone(plan, report, landed.tip, run_checks))
+            return RedAtMerge(report, pushed.tip, target_alone_red=_is_red_alone(plan, report, pushed.tip, run_checks))
     return NotNow(f"{plan.policy.publish.target_branch} moved {ROUNDS} times while this was being published")
 
 
@@ -198,8 +198,8 @@ def _publish(app: App, plan: Plan, anchor: str, promotion: Promotion) -> tuple[P
     except PublicationRefused as error:
         if promotion.tip == anchor:
             raise
-        landed = patiently(app, partial(publish, anchor, plan.policy.publish))
-        return landed, Promotion(anchor, promotion.why, warning=f"promotion_failed: {error.message}")
+        pushed = patiently(app, partial(publish, anchor, plan.policy.publish))
+        return pushed, Promotion(anchor, promotion.why, warning=f"promotion_failed: {error.message}")
 
 
 def patiently(app: App, action: Callable[[], T]) -> T:

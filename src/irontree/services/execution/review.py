@@ -15,9 +15,9 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.attempt import AttemptOutcome, Usage
 from irontree.domain.budgets import Allowance
-from irontree.domain.checks import CheckReport, CheckResult, Review, result_of
+from irontree.domain.checks import CheckReport, CheckResult, ReviewCheck, result_of
 from irontree.domain.plan import Plan, PlanNode, ReviewerSpec
-from irontree.domain.review import Assessment, InvalidAnswer, cited, in_words, line_of_quote, read_assessment
+from irontree.domain.review import Assessment, InvalidAnswer, cited, line_of_quote, read_assessment, requested_changes
 from irontree.domain.state import TaskState
 from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
@@ -53,7 +53,7 @@ def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Check
     for reviewer in plan.policy.reviewers:
         if report.failed or not state.has_code:
             break
-        if Review(reviewer.name).name in spoken:
+        if ReviewCheck(reviewer.name).name in spoken:
             continue
         folder = review_folder(app, state, reviewer.name)
         said = _Reviewing(app, state, plan, node, report.anchor, reviewer, folder).ask()
@@ -142,9 +142,9 @@ class _Reviewing:
         return {text: f"{places} ({self.reviewer.name})" for text, places in found}
 
     def _result(self, verdict: Assessment, seconds: float, usage: Usage) -> CheckResult:
-        words = in_words(verdict, self.node)
+        words = requested_changes(verdict, self.node)
         code, took = 0 if verdict.approves else 1, usage.known() or None
-        return result_of(Review(self.reviewer.name), "exited", code, seconds=seconds, output=words, usage=took)
+        return result_of(ReviewCheck(self.reviewer.name), "exited", code, seconds=seconds, output=words, usage=took)
 
 
 def _prompt(app: App, node: PlanNode, state: TaskState, verdict_file: Path, problems: tuple[str, ...]) -> str:
@@ -166,5 +166,5 @@ def took_of(report: CheckReport) -> list[dict[str, object]]:
     return [
         {"name": check.reviewer, "anchor": report.anchor, "seconds": result.seconds, **(result.usage or {})}
         for result in report.results
-        if isinstance(check := result.check, Review)
+        if isinstance(check := result.check, ReviewCheck)
     ]

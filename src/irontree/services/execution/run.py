@@ -125,17 +125,17 @@ def recover(app: App, issue_number: int) -> TaskState:
 
 
 def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> TaskState:
-    plan, node, aside = world.plan(ready), world.node(ready), salvaged_work(app, ready)
+    plan, node, salvaged = world.plan(ready), world.node(ready), salvaged_work(app, ready)
     try:
         workspace = app.repository.workspace("run", plan.policy.workspace)
-        base = _base(app, plan, node, ready, aside)
+        base = _base(app, plan, node, ready, salvaged)
     except (EnvironmentRefused, RemoteFailed) as error:
         return block_for(app, ready, error)
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
     state = record(
         app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}
     )
-    tree_of = _earlier_tree(ready, base, aside)
+    tree_of = _earlier_tree(ready, base, salvaged)
     attempt = _RunningAttempt(ready, state, plan, node, base, workspace, allowance, tree_of)
     try:
         workspace.prepare(base, tree_of=attempt.tree_of, cancel=app.cancel)
@@ -145,24 +145,24 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
     return _settle(app, attempt, result)
 
 
-def _earlier_tree(state: TaskState, base: str, aside: str | None) -> str | None:
-    """What was put *aside*, or the previous attempt's commit, if it was made on *base*.
+def _earlier_tree(state: TaskState, base: str, salvaged: str | None) -> str | None:
+    """What was *salvaged*, or the previous attempt's commit, if it was made on *base*.
 
     On any other base it would undo the work of others.
     """
     if base != state.base_sha:
         return None
-    return aside or (state.commit if state.has_code else None)
+    return salvaged or (state.commit if state.has_code else None)
 
 
-def _base(app: App, plan: Plan, node: PlanNode, state: TaskState, aside: str | None) -> str:
-    """The base of the commit to replace, or of the work put *aside* (R5); for a first attempt, the target's tip.
+def _base(app: App, plan: Plan, node: PlanNode, state: TaskState, salvaged: str | None) -> str:
+    """The base of the commit to replace, or of the *salvaged* work (R5); for a first attempt, the target's tip.
 
     Proposed work, and commits that others put on its branch, are not replaced: the attempt builds on them.
     """
     if proposes(plan):
         return base_of_request(app, plan, state, node)
-    if (state.has_code or aside) and state.base_sha:
+    if (state.has_code or salvaged) and state.base_sha:
         return state.base_sha
     return patiently(app, lambda: app.repository.base(plan.policy.publish))
 

@@ -37,10 +37,10 @@ from irontree.services.views.report import write_projections
 from irontree.services.work.preflight import block, block_for
 
 
-def require_not_landed(app: App, world: World, state: TaskState) -> None:
+def require_not_published(app: App, world: World, state: TaskState) -> None:
     """Raise AnswerRefused if the target, fetched now if it can be, already has the commit that waits for acceptance."""
     fetch_targets(app, world, (state,))
-    for number, what, way_on in landed(app, world, (state,)):
+    for number, what, way_on in already_published(app, world, (state,)):
         raise AnswerRefused(f"issue-{number}: {what}; only acceptance is left", remedy=way_on)
 
 
@@ -55,7 +55,7 @@ def fetch_targets(app: App, world: World, states: Iterable[TaskState]) -> None:
             app.repository.base(where)
 
 
-def landed(app: App, world: World, states: Iterable[TaskState]) -> Iterator[tuple[int, str, str]]:
+def already_published(app: App, world: World, states: Iterable[TaskState]) -> Iterator[tuple[int, str, str]]:
     """Issue number, problem and remedy of each commit that waits for acceptance although its target has it.
 
     As of the last fetch.

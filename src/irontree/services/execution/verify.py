@@ -13,7 +13,7 @@ from irontree.domain.checks import (
     Failed,
     Passed,
     Pending,
-    Review,
+    ReviewCheck,
     commands_for,
     coverage,
     fingerprint,
@@ -33,12 +33,12 @@ from irontree.domain.state import Phase, TaskState
 from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
 from irontree.ports import CheckRunner
 from irontree.services.execution.publication import (
-    Landed,
     Never,
     NotNow,
     Promotion,
     Proposed,
     Publication,
+    PublishedCommit,
     RedAtMerge,
     newest_request,
     promote,
@@ -241,27 +241,27 @@ def _unpublished(app: App, subject: Subject, report: CheckReport, outcome: NotNo
 
 def _published(app: App, subject: Subject, report: CheckReport) -> TaskState:
     outcome = publish(app, subject, report, with_notes=True)
-    if isinstance(outcome, Landed):
+    if isinstance(outcome, PublishedCommit):
         return _passed(app, subject, outcome, _with_reviews_of(app, outcome.report, report))
     return _unpublished(app, subject, report, outcome)
 
 
-def _with_reviews_of(app: App, landed: CheckReport, reviewed: CheckReport) -> CheckReport:
+def _with_reviews_of(app: App, published: CheckReport, reviewed: CheckReport) -> CheckReport:
     """The results at a merge, with the reviews of the change that was merged."""
-    if landed.anchor == reviewed.anchor:
-        return landed
-    said = tuple(result for result in reviewed.results if isinstance(result.check, Review))
-    report = landed.model_copy(update={"results": (*landed.results, *said), "cited": reviewed.cited})
+    if published.anchor == reviewed.anchor:
+        return published
+    said = tuple(result for result in reviewed.results if isinstance(result.check, ReviewCheck))
+    report = published.model_copy(update={"results": (*published.results, *said), "cited": reviewed.cited})
     app.results.save(report)
     return report
 
 
-def _passed(app: App, subject: Subject, landed: Landed, report: CheckReport) -> TaskState:
-    promotion = landed.promotion
+def _passed(app: App, subject: Subject, published: PublishedCommit, report: CheckReport) -> TaskState:
+    promotion = published.promotion
     meta = {
         "promotion": promotion.why,
         **({"docs_commit": promotion.tip} if promotion.document else {}),
-        **({"warnings": landed.warnings} if landed.warnings else {}),
+        **({"warnings": published.warnings} if published.warnings else {}),
     }
     return _reported(
         app,
@@ -269,7 +269,7 @@ def _passed(app: App, subject: Subject, landed: Landed, report: CheckReport) -> 
         VerifyPassed,
         report,
         meta=meta,
-        code_ref=landed.sha,
+        code_ref=published.sha,
         code_publication_state="published",
         promoted_doc=promotion.document,
     )

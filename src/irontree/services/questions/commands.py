@@ -13,12 +13,12 @@ from irontree.domain.halt import Choice
 from irontree.domain.state import TaskState
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, still_open
-from irontree.services.questions.questions import Kind, Question, given_up
+from irontree.services.questions.questions import Question, QuestionKind, given_up
 from irontree.services.record import World
 from irontree.services.views.history import step_command
 from irontree.services.views.overview import SERVING
 
-_COMMANDS: Final[Mapping[tuple[Kind, str, str], str]] = {
+_COMMANDS: Final[Mapping[tuple[QuestionKind, str, str], str]] = {
     ("issue", "pending_acceptance", "accept"): "irontree checkup accept issue-{number}",
     ("issue", "pending_acceptance", "send-back"): "irontree checkup reject issue-{number} 'NOTE'",
     ("issue", "fail_terminal", "retry"): "irontree checkup unblock issue-{number} --retry 1",

@@ -22,7 +22,7 @@ from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, newest_over_each, skipped, still_open
 from irontree.services.record import World, read_world
 
-Kind = Literal["issue", "loop", "document"]
+QuestionKind = Literal["issue", "loop", "document"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Question:
     form_url: str | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> QuestionKind:
         """What asks: an issue, a loop or a document."""
         if self.document:
             return "document"
