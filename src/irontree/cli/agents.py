@@ -26,7 +26,7 @@ _VERSION: Final = re.compile(r"\d+\.\d+(?:[.+-]\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class KnownAgent:
+class AgentInstallation:
     """One known agent. *path* is `None` if it is not installed here, *version* if it does not report one."""
 
     preset: Preset
@@ -36,16 +36,16 @@ class KnownAgent:
     """Whether a key or log-in was found without calling the service; `None` if that cannot be determined."""
 
 
-def look_for_all(environment: Mapping[str, str]) -> tuple[KnownAgent, ...]:
+def look_for_all(environment: Mapping[str, str]) -> tuple[AgentInstallation, ...]:
     """Every known agent, in the table's order; installed ones are asked for their version."""
     with ThreadPoolExecutor() as pool:  # each takes a second to start
         return tuple(pool.map(lambda preset: _look_for(preset, environment), PRESETS.values()))
 
 
-def _look_for(preset: Preset, environment: Mapping[str, str]) -> KnownAgent:
+def _look_for(preset: Preset, environment: Mapping[str, str]) -> AgentInstallation:
     path = shutil.which(preset.program, path=environment.get("PATH", os.defpath))
     version = _version(path, {**scrubbed_environment(environment), **preset.settings}) if path else None
-    return KnownAgent(preset, path, version, preset.signed_in_here(environment, preset.variables))
+    return AgentInstallation(preset, path, version, preset.signed_in_here(environment, preset.variables))
 
 
 def _version(path: str, environment: Mapping[str, str]) -> str | None:
@@ -86,7 +86,7 @@ def run(context: Context) -> int:
     return replay(recordings, options.pace, os.environ, context.folder)
 
 
-def _list(context: Context, programs: Sequence[KnownAgent]) -> int:
+def _list(context: Context, programs: Sequence[AgentInstallation]) -> int:
     context.console.show(
         lambda: {"agents": [_as_json(program) for program in programs]},
         [Table(("AGENT", "VERSION", "ACCESS", "PROGRAM"), tuple(map(_row, programs)))],
@@ -94,14 +94,14 @@ def _list(context: Context, programs: Sequence[KnownAgent]) -> int:
     return 0
 
 
-def _row(program: KnownAgent) -> tuple[Cell | str, ...]:
+def _row(program: AgentInstallation) -> tuple[Cell | str, ...]:
     name = program.preset.name
     if program.path is None:
         return (Cell(name, "faint"), Cell("not installed", "faint"), "", Cell(program.preset.program, "faint"))
     return (Cell(name, "good"), program.version or "unknown", _ACCESS[program.access], program.path)
 
 
-def _as_json(program: KnownAgent) -> dict[str, Any]:
+def _as_json(program: AgentInstallation) -> dict[str, Any]:
     return {
         "adapter": program.preset.name,
         "program": program.preset.program,
