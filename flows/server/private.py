@@ -82,8 +82,9 @@ def _bound(host: str, port: int) -> socket.socket:
         return _try(host, port)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
+            why = str(error.strerror or error).partition(" (while")[0]
             raise EnvironmentRefused(
-                f"Prefect cannot listen at port {port} of {host}: {error.strerror or error}.",
+                f"Prefect cannot listen at port {port} of {host}: {why}.",
                 remedy="give an address of this machine (--host), and a port above 1023 (--port)",
             ) from error
         remedy = "End it, or choose another port with --port."
@@ -103,8 +104,8 @@ def _first_free(last_port: int | None) -> socket.socket:
 
 
 def _try(host: str, port: int) -> socket.socket:
-    v6 = ":" in host
-    return socket.create_server((host, port), family=socket.AF_INET6 if v6 else socket.AF_INET, dualstack_ipv6=v6)
+    family, dual = (socket.AF_INET6, socket.has_dualstack_ipv6()) if ":" in host else (socket.AF_INET, False)
+    return socket.create_server((host, port), family=family, dualstack_ipv6=dual)
 
 
 def who_has(port: int) -> str:

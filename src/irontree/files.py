@@ -8,7 +8,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from irontree.errors import EnvironmentRefused
@@ -184,6 +184,15 @@ def take_lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> b
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of *path* (created if missing), waiting for it; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
+    with open(path, opener=open_lock) as file:
         take_lock(file.fileno(), wait=True)
         yield
+
+
+def open_lock(path: str | Path, _flags: int = 0, *, create: bool = True) -> int:
+    """Open a lock file, its owner's alone: who can open it can hold it. Raises OSError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT if create else os.O_RDONLY, 0o600)
+    with suppress(PermissionError):  # not its owner, or a file system without modes
+        if os.fstat(descriptor).st_mode & 0o077:
+            os.fchmod(descriptor, 0o600)
+    return descriptor

@@ -12,7 +12,7 @@ from typing import Final
 
 from irontree.domain.timestamps import utc_text
 from irontree.errors import Busy, EnvironmentRefused
-from irontree.files import disk_errors, take_lock
+from irontree.files import disk_errors, open_lock, take_lock
 from irontree.ports import Children, Clock, Holder
 from irontree.store.layout import STATE_FOLDER
 
@@ -71,7 +71,7 @@ class FileLock:
     def holder(self) -> Holder | None:
         """Who holds it now; None when it is free, whatever the file says."""
         try:
-            with _opened(self._path, os.O_RDONLY) as descriptor:
+            with _opened(self._path, create=False) as descriptor:
                 return None if _take(descriptor, self._path, shared=True) else _read_holder(descriptor)
         except EnvironmentRefused:
             if self._path.exists():
@@ -126,12 +126,12 @@ def remove_if_free(path: Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path, mode: int = os.O_RDWR | os.O_CREAT) -> Iterator[int]:
+def _opened(path: Path, *, create: bool = True) -> Iterator[int]:
     try:
         # The state folder itself is made by `create` alone, which also hides it from git.
         if path.parent.parent.name == STATE_FOLDER:
             path.parent.mkdir(exist_ok=True)
-        descriptor = os.open(path, mode, 0o600)  # another user who can open it can hold it
+        descriptor = open_lock(path, create=create)
     except FileNotFoundError as error:
         raise EnvironmentRefused(
             f"{path}: no .mino folder there",

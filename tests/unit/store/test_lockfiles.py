@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import Busy, EnvironmentRefused, LogDamaged
+from irontree.files import locked
 from irontree.ports import Child
 from irontree.store.layout import Layout, create
 from irontree.store.lockfiles import LoopLease, RunLockFile
@@ -46,8 +47,12 @@ def lease_file(layout, clock):
 
 
 def test_other_users_of_the_machine_cannot_hold_a_lock(layout):
-    with exclusive(layout.append_lock):
-        assert layout.append_lock.stat().st_mode & 0o077 == 0
+    """...though an earlier version made it for all to read."""
+    layout.append_lock.touch(0o644)
+    layout.append_lock.chmod(0o644)
+    for hold, path in ((exclusive, layout.append_lock), (locked, layout.append_lock.with_name("another"))):
+        with hold(path):
+            assert path.stat().st_mode & 0o077 == 0
 
 
 def test_the_run_lock_has_the_contract_s_keys_and_ours_beside_them(layout, run_lock):
