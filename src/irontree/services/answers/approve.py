@@ -37,8 +37,7 @@ def adopt(app: App, number: int) -> Plan:
     is composite, and Busy while a loop is active, because its issue would start over during that work.
     """
     refuse_beside_loop(app)
-    settle_leftovers(app)
-    world = read_world(app)
+    world = settle_leftovers(app)
     issue = require_adoptable(app, world, number)
     plan = plan_for(app, world, issue)
     if problem := clash(app, world, plan):
@@ -200,13 +199,13 @@ def write_plans(app: App, proposal: Proposal, revision: str, by: str, *, loop_mo
     """Write the approved plans durably, before any other effect. Raises ApprovalRefused for another revision.
 
     *proposal* is what was shown; if the user saw it at another time, `require_named` comes first. A plan that is
-    already approved with exactly this content stays as it is. An issue's interrupted attempt is settled first, under
-    its own plan.
+    already approved with exactly this content stays as it is. Interrupted attempts are settled first, under their own
+    plans.
     """
     proposal.require_tasks(revision)
     plans = approved_plans(app, proposal, by, loop_mode=loop_mode)
+    settle_leftovers(app)
     if not proposal.draft.whole:
-        settle_leftovers(app)
         save_adopted(app, *plans)
     elif not proposal.approved_plan:
         app.plans.save(plans[0])
@@ -216,13 +215,12 @@ def write_plans(app: App, proposal: Proposal, revision: str, by: str, *, loop_mo
 def _put_in_force(
     app: App, proposal: Proposal, plans: tuple[Plan, ...], by: str
 ) -> tuple[PublishedNodes, tuple[int, ...]]:
-    """Publish the plans' issues once no attempt is running, and resume the tasks that were waiting.
+    """Publish the plans' issues, and resume the tasks that were waiting.
 
     Returns the published nodes and the issue numbers that were released. A document's loop comes first: if publication
     is cut short, `catch_up` continues it in the loop that has all its tasks.
     """
     if proposal.draft.whole:
-        settle_leftovers(app)
         replace_open(app, plans[0], proposal.intent, proposal.loop_id)
     published = publish(app, *plans)
     return published, release_approved(app, read_world(app), by, None)

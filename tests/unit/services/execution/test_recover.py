@@ -71,6 +71,7 @@ def test_an_attempt_that_had_changed_nothing_has_nothing_to_salvage(cut_off):
 
 def test_children_are_killed_before_anybody_looks_at_evidence(cut_off):
     cut_off.repository = Watched(cut_off.repository, ["read_ref"], lambda name, _: cut_off.journal.append(name))
+    cut_off.journal.clear()
     recover(cut_off.app, 1)
     assert cut_off.journal[:2] == ["children killed", "read_ref"]
 
@@ -91,6 +92,7 @@ def test_so_is_that_of_one_that_died_behind_the_last_event_of_its_attempt(scene)
 
 def test_an_issue_that_is_not_running_is_left_alone(scene):
     scene.publish(ONE_TASK)
+    scene.journal.clear()
     assert recover(scene.app, 1).last_event == "task_published"
     assert scene.journal == []
 
