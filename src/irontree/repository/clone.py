@@ -163,10 +163,8 @@ def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
                 f"workspace.copy names {path}, which is not in {source}",
                 remedy="create it, or take it out of workspace.copy in .mino/config.yml",
             )
-        if copy.parent.resolve() != Path(os.path.normpath(folder.resolve() / path)).parent:
-            raise EnvironmentRefused(
-                f"workspace.copy: {path} leads through a link in {folder}", remedy="remove the link"
-            )
+        if not copy.parent.resolve().is_relative_to(folder.resolve()):
+            raise EnvironmentRefused(f"workspace.copy: {path} leads out of {folder}", remedy="remove the link in it")
         try:
             _copy(original, copy)
         except OSError as error:
