@@ -13,7 +13,7 @@ from rich.syntax import Syntax
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from irontree.cli.console import (
+from irontree.cli.output import (
     Cell,
     OutputBlock,
     Style,

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared
-from irontree.cli.console import Console, forget_keys, one_line, printable, short_sha, show_markdown
+from irontree.cli.console import Console, forget_keys, show_markdown
 from irontree.cli.context import Context, program_for
+from irontree.cli.output import one_line, printable, short_sha
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase

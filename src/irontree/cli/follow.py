@@ -17,7 +17,8 @@ from rich.panel import Panel
 
 from irontree.app import App
 from irontree.cli.answer import Prepared, fits, option_for
-from irontree.cli.console import forget_keys, printable
+from irontree.cli.console import forget_keys
+from irontree.cli.output import printable
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.halt import Choice, Need
 from irontree.domain.loop import ENDED

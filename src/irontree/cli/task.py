@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
-from irontree.cli.console import Cell, OutputBlock, Table, TextLines, one_line
 from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.drive import APPROVE, WAIT_SECONDS, Drive, ask_for_approval, local_server, show_plan, show_published
+from irontree.cli.output import Cell, OutputBlock, Table, TextLines, one_line
 from irontree.cli.parser import OK, UsageError, argument
 from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify

@@ -18,7 +18,7 @@ from irontree.domain.settings import leads_out
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import Document
 from irontree.repository.git import FETCH, Git
-from irontree.repository.location import Settings
+from irontree.repository.settings import Settings
 
 _MAKING = ".making-"
 _GLOB, _LITERAL = re.compile(r"[\\*?\[]"), r"\\\g<0>"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from irontree.cli.console import one_line, printable, short_sha
+from irontree.cli.output import one_line, printable, short_sha
 
 ANY_TEXT = st.text(st.characters(codec=None) | st.sampled_from("\x1b[]0m;\x07\x9b\r\n\t\u202e\u2028"))
 
