@@ -115,9 +115,9 @@ class KnownRepository(NamedTuple):
     problem: str = ""
 
 
-def registered(context: Context, registry: RepositoryRegistry | None = None) -> tuple[KnownRepository, ...]:
+def registered(context: Context) -> tuple[KnownRepository, ...]:
     """Every registered repository, by path; one that is gone or was replaced by another has a problem."""
-    return tuple(_open(context, known) for known in (registry or user_registry()).all())
+    return tuple(_open(context, known) for known in user_registry().all())
 
 
 @dataclass
