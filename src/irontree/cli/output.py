@@ -23,9 +23,7 @@ def one_line(text: str) -> str:
 
 def short_sha(code_ref: str | None) -> str:
     """The abbreviated commit id; empty for none."""
-    if code_ref is None or code_ref == "not_applicable":
-        return ""
-    return code_ref[:7]
+    return "" if code_ref is None or code_ref == "not_applicable" else code_ref[:7]
 
 
 Style = Literal["", "title", "faint", "good", "bad", "busy", "asks", "command"]
@@ -92,11 +90,9 @@ def cell(value: Cell | str) -> Cell:
 
 def plain(blocks: Iterable[OutputBlock]) -> Iterator[str]:
     """The lines of *blocks* as plain text, with an empty line between two blocks."""
-    first = True
-    for block in blocks:
-        if not first:
+    for number, block in enumerate(blocks):
+        if number:
             yield ""
-        first = False
         yield from _plain_block(block)
 
 
@@ -105,7 +101,7 @@ def _plain_block(block: OutputBlock) -> Iterator[str]:
         case Table():
             yield from _titled(block.title, _columns([block.headings, *block.rows]), indent="")
         case TextLines():
-            yield from _titled(block.title, (_indented(cell(line).text) for line in block.lines))
+            yield from _titled(block.title, (nested(cell(line).text) for line in block.lines))
         case Verbatim():
             yield from _titled(block.title, printable(block.text).rstrip("\n").split("\n"))
 
@@ -118,17 +114,13 @@ def _titled(title: str, lines: Iterable[str], indent: str = GAP) -> Iterator[str
 
 def _columns(rows: Sequence[Sequence[Cell | str]]) -> Iterator[str]:
     """Rows aligned in columns, with a mark in empty cells; nothing is cut off."""
-    texts = [[_indented(cell(value).text) or NOTHING for value in row] for row in rows]
+    texts = [[nested(cell(value).text) or NOTHING for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip_longest(*texts, fillvalue="")]
     for row in texts:
         *most, last = row
         yield GAP.join([*(text.ljust(width) for text, width in zip(most, widths, strict=False)), last]).rstrip()
 
 
-def _indented(text: str) -> str:
-    return indentation(text) + one_line(text)
-
-
-def indentation(text: str) -> str:
-    """The leading spaces, which show the depth in a tree; empty if nothing follows them."""
-    return " " * (len(text) - len(text.lstrip(" "))) if text.strip() else ""
+def nested(text: str) -> str:
+    """*text* in one line behind its leading spaces, which show the depth in a tree."""
+    return (" " * (len(text) - len(text.lstrip(" "))) if text.strip() else "") + one_line(text)
