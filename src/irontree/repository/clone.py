@@ -169,7 +169,8 @@ def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
         try:
             _copy(original, copy)
         except OSError as error:
-            raise EnvironmentRefused(f"workspace.copy: {path} cannot be copied to {folder}: {error}") from error
+            message = f"workspace.copy: {path} cannot be copied to {folder}: {error}"
+            raise EnvironmentRefused(message, remedy="see that it can be read, and that the disk has room") from error
 
 
 def write_inside(folder: Path, document: Document) -> None:
@@ -186,7 +187,8 @@ def write_inside(folder: Path, document: Document) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(document.text.encode())
     except OSError as error:
-        raise EnvironmentRefused(f"{document.path} cannot be written in {folder}: {error.strerror}") from error
+        message = f"{document.path} cannot be written in {folder}: {error.strerror}"
+        raise EnvironmentRefused(message, remedy="name a folder for it in report.docs_path") from error
 
 
 def _copy(original: Path, copy: Path) -> None:
