@@ -67,7 +67,7 @@ async def display(show: Show, *, within: float = SHOWN_WITHIN) -> AsyncIterator[
             await wanted.get()
             try:
                 shown = await show(shown)
-            except Exception:
+            except Exception:  # of the server or its client, of any class: the work goes on without its picture
                 logger.warning("how far the loop is could not be shown", exc_info=True)
             wanted.task_done()
 

@@ -225,9 +225,9 @@ class TerminalSession:
         """Whether no process works on a run of this repository."""
         return at_rest(self._app)
 
-    def come_to_rest(self, seconds: float = REST_SECONDS) -> None:
+    def come_to_rest(self) -> None:
         """Let finished flows report their end to Prefect: if killed before, their runs would stay Running for ever."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + REST_SECONDS
         while self.serves and not self.at_rest() and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY)
 

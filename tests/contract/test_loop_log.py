@@ -106,8 +106,12 @@ def test_an_entity_without_events_is_listed_and_has_an_empty_stream(loops):
     assert loops.read_entity(LOOP_ID) == entity()
 
 
-def test_events_without_an_entity_are_listed_and_read(loops):
+def test_events_without_an_entity_are_listed_and_read(loops, tmp_path):
+    """On disk they are in a folder of the loop."""
     loops.append(loop_started(), expected_sequence=0)
+    if isinstance(loops, FileLoopLog):
+        [path] = tmp_path.rglob("*-loop-started.yml")
+        assert path == tmp_path / f".mino/loops/{LOOP_ID}/events/0001-loop-started.yml"
     assert loops.ids() == (LOOP_ID,)
     assert loops.read_entity(LOOP_ID) is None
     assert len(loops.read(LOOP_ID).records) == 1

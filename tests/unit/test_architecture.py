@@ -183,6 +183,39 @@ def test_folders_inside_a_layer_import_in_one_order(package, folders):
     assert not wrong
 
 
+def imported_modules(path: Path, modules: set[str]) -> set[str]:
+    """Those of *modules* that are named in imports anywhere in the file: at its top, late, or for types alone."""
+    named = {alias.name for node in nodes(path, ast.Import) for alias in node.names}
+    for node in nodes(path, ast.ImportFrom):
+        inside = {f"{node.module}.{alias.name}" for alias in node.names}
+        named |= inside if inside <= modules else {*inside, node.module or ""}
+    return named & modules
+
+
+def reached_from(module: str, graph: dict[str, set[str]]) -> set[str]:
+    """All that *module* imports, directly or through others; itself only if it is in a cycle."""
+    found: set[str] = set()
+    left = [module]
+    while left:
+        new = graph[left.pop()] - found
+        found |= new
+        left += new
+    return found
+
+
+def test_modules_import_each_other_in_no_cycle():
+    """Late imports and those for types count too. Each cycle is given as the modules in it."""
+    paths = {module_name(path): path for path in product_files()}
+    graph = {module: imported_modules(path, set(paths)) for module, path in paths.items()}
+    reached = {module: reached_from(module, graph) for module in graph}
+    cycles = {
+        tuple(sorted(other for other in others if module in reached[other]))
+        for module, others in reached.items()
+        if module in others
+    }
+    assert not cycles
+
+
 def test_our_own_modules_are_imported_late_only_where_that_saves_loading_a_library():
     """By the command line, which has one verb to run, and where Prefect, a template engine or an adapter is loaded."""
     late = {

@@ -17,6 +17,7 @@ from irontree.config import Config
 from irontree.domain.checks import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER
 from irontree.domain.events import IssueEvent
 from irontree.domain.loop import BUDGET_PER_TASK, MIN_BUDGET, TRANSITIONS_KEPT, LoopEntity
+from irontree.domain.meta import Meta
 from irontree.domain.values import Section
 from irontree.flows.serve.serving import FLOWS, SCHEDULES
 from irontree.repository.backup import KEPT, LOG_REF
@@ -241,6 +242,8 @@ def test_the_meta_keys_that_the_services_write_are_in_the_table():
     written |= {"actor", "channel", "flow_run", "comment", "commented_at", "approvers"}
     assert written - documented == set()
     assert documented - written == set()
+    read = {name for name, key in vars(Meta).items() if not name.startswith("_") and not isinstance(key, property)}
+    assert read - written == set()
 
 
 def meta_keys(path: Path) -> Iterator[str]:

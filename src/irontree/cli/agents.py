@@ -14,8 +14,8 @@ from typing import Any, Final
 from irontree.agents.presets import PRESETS
 from irontree.agents.presets.preset import Preset
 from irontree.agents.recordings import Recording, record, replay
-from irontree.cli.console import Cell, Table
 from irontree.cli.context import Context, Verb
+from irontree.cli.output import Cell, Table
 from irontree.cli.parser import JSON, UsageError, argument, command_line
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.processes.containers import scrubbed_environment

@@ -16,7 +16,7 @@ from typing import Final
 import platformdirs
 
 from irontree import __version__
-from irontree.cli.console import printable
+from irontree.domain.text import printable
 
 _LIBRARIES: Final = ("prefect", "pydantic", "pyyaml", "jinja2", "rich")
 _HIDDEN: Final = "***"

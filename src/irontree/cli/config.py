@@ -14,8 +14,8 @@ import shtab
 from pydantic import BaseModel
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines
 from irontree.cli.context import Context, Verb
+from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines
 from irontree.cli.parser import JSON, OK, argument
 from irontree.config import Config, load_config
 from irontree.domain.plan import Plan, PublishPolicy

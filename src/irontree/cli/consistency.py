@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, TextLines, listing
 from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
+from irontree.cli.output import Cell, OutputBlock, TextLines, listing
 from irontree.cli.parser import JSON
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed

@@ -1,143 +1,18 @@
-"""What verbs print: blocks of lines and tables, stripped of control sequences, as plain text, with Rich or as JSON."""
+"""The streams of a command: its output in plain text, with Rich or as JSON; its notes and errors; and the keyboard."""
 
 from __future__ import annotations
 
 import io
 import termios
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TextIO
+from typing import Any, Final, TextIO
 
-from irontree.domain.text import harmless
+from irontree.cli.output import OutputBlock, plain
+from irontree.domain.text import one_line, printable
 from irontree.errors import IrontreeError, RequirementsRefused
-
-_DIRECTIONS: Final = {0x200E: None, 0x200F: None}
-
-
-def printable(text: str) -> str:
-    """*text* without escape sequences, control characters and bidirectional marks; line ends and tabs stay."""
-    return harmless(text).translate(_DIRECTIONS)
-
-
-def one_line(text: str) -> str:
-    """*text* joined into one line."""
-    return " ".join(printable(text).split())
-
-
-# --- The output of a verb, as values
-
-
-Style = Literal["", "title", "faint", "good", "bad", "busy", "asks", "command"]
-GAP = "  "
-NOTHING = "-"
-
-
-class Cell(NamedTuple):
-    """One line of text and what it means."""
-
-    text: str
-    style: Style = ""
-
-
-class Table(NamedTuple):
-    """Rows under headings; the last column is the one that may be long."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[Cell | str, ...], ...]
-    title: str = ""
-
-
-class TextLines(NamedTuple):
-    """Lines as they are, under an optional title; `framed` where the user has to decide something."""
-
-    lines: tuple[Cell | str, ...]
-    title: str = ""
-    framed: bool = False
-
-
-class Verbatim(NamedTuple):
-    """Text of many lines, such as a diff, with its own line ends."""
-
-    text: str
-    title: str = ""
-    language: str = "text"
-
-
-OutputBlock = Table | TextLines | Verbatim
-
-
-def listing(lines: Iterable[str], style: Style = "", title: str = "") -> Iterator[TextLines]:
-    """A block of *lines* in that style; no block without lines."""
-    if cells := tuple(Cell(line, style) for line in lines):
-        yield TextLines(cells, title)
-
-
-def next_commands(*commands: str) -> Iterator[TextLines]:
-    """What to type next; no block if there is nothing."""
-    return listing(filter(None, commands), "command", "Next")
-
-
-def soundness(findings: Iterable[str]) -> Iterator[TextLines]:
-    """What an audit found after a restoration."""
-    if found := tuple(findings):
-        return listing(found, "bad", "The audit is not content")
-    return listing(("The audit finds the whole log sound.",), "good")
-
-
-def cell(value: Cell | str) -> Cell:
-    """The cell itself, or the text as one without meaning."""
-    return value if isinstance(value, Cell) else Cell(value)
-
-
-def plain(blocks: Iterable[OutputBlock]) -> Iterator[str]:
-    """The lines of *blocks* as plain text, with an empty line between two blocks."""
-    first = True
-    for block in blocks:
-        if not first:
-            yield ""
-        first = False
-        yield from _plain_block(block)
-
-
-def _plain_block(block: OutputBlock) -> Iterator[str]:
-    match block:
-        case Table():
-            yield from _titled(block.title, _columns([block.headings, *block.rows]), indent="")
-        case TextLines():
-            yield from _titled(block.title, (_indented(cell(line).text) for line in block.lines))
-        case Verbatim():
-            yield from _titled(block.title, printable(block.text).rstrip("\n").split("\n"))
-
-
-def _titled(title: str, lines: Iterable[str], indent: str = GAP) -> Iterator[str]:
-    if title:
-        yield f"{one_line(title)}:"
-    yield from (f"{indent if title else ''}{line}" for line in lines)
-
-
-def _columns(rows: Sequence[Sequence[Cell | str]]) -> Iterator[str]:
-    """Rows aligned in columns, with a mark in empty cells; nothing is cut off."""
-    texts = [[_indented(cell(value).text) or NOTHING for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip_longest(*texts, fillvalue="")]
-    for row in texts:
-        *most, last = row
-        yield GAP.join([*(text.ljust(width) for text, width in zip(most, widths, strict=False)), last]).rstrip()
-
-
-def _indented(text: str) -> str:
-    return indentation(text) + one_line(text)
-
-
-def indentation(text: str) -> str:
-    """The leading spaces, which show the depth in a tree; empty if nothing follows them."""
-    return " " * (len(text) - len(text.lstrip(" "))) if text.strip() else ""
-
-
-# --- The console
-
 
 _FAINT: Final = "\x1b[2m"
 _PLAIN: Final = "\x1b[0m"

@@ -17,9 +17,9 @@ from packaging.requirements import Requirement
 from irontree import __version__
 from irontree.agents.presets import PRESETS
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, Style, Table
 from irontree.cli.context import Context, Verb
 from irontree.cli.init import access_line, obstacles
+from irontree.cli.output import Cell, OutputBlock, Style, Table
 from irontree.cli.parser import JSON, OK, REFUSED
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository

@@ -13,18 +13,8 @@ from rich.syntax import Syntax
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from irontree.cli.console import (
-    Cell,
-    OutputBlock,
-    Style,
-    Table,
-    TextLines,
-    Verbatim,
-    cell,
-    indentation,
-    one_line,
-    printable,
-)
+from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines, Verbatim, cell, nested
+from irontree.domain.text import one_line, printable
 
 STYLES: Final[dict[Style, str]] = {
     "": "",
@@ -111,4 +101,4 @@ def _under(title: str, body: RenderableType) -> RenderableType:
 
 def _text(value: Cell | str) -> Text:
     found = cell(value)
-    return Text(indentation(found.text) + one_line(found.text), style=STYLES[found.style])
+    return Text(nested(found.text), style=STYLES[found.style])

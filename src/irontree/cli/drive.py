@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared
-from irontree.cli.console import Console, forget_keys, one_line, printable, show_markdown
+from irontree.cli.console import Console, forget_keys, show_markdown
 from irontree.cli.context import Context, program_for
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
+from irontree.domain.text import one_line, printable
 from irontree.domain.values import short_sha
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
 from irontree.flows.server.connection import (

@@ -17,12 +17,13 @@ from rich.panel import Panel
 
 from irontree.app import App
 from irontree.cli.answer import Prepared, fits, option_for
-from irontree.cli.console import forget_keys, printable
+from irontree.cli.console import forget_keys
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.halt import Choice, Need
 from irontree.domain.loop import ENDED
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import printable
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.services.answers.answers import Answer
 from irontree.services.execution.steps import next_step

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, TextLines, listing
 from irontree.cli.context import Context, Verb, program_for
+from irontree.cli.output import Cell, OutputBlock, TextLines, listing
 from irontree.cli.parser import JSON, OK
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, ui_url
@@ -115,9 +115,9 @@ class KnownRepository(NamedTuple):
     problem: str = ""
 
 
-def registered(context: Context, registry: RepositoryRegistry | None = None) -> tuple[KnownRepository, ...]:
+def registered(context: Context) -> tuple[KnownRepository, ...]:
     """Every registered repository, by path; one that is gone or was replaced by another has a problem."""
-    return tuple(_open(context, known) for known in (registry or user_registry()).all())
+    return tuple(_open(context, known) for known in user_registry().all())
 
 
 @dataclass

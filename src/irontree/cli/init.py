@@ -19,7 +19,6 @@ from typing import Any, Final
 from irontree.adapters import ask_program
 from irontree.app import SystemClock
 from irontree.bootstrap import open_set_aside, require_log, require_settled
-from irontree.cli.console import Cell, OutputBlock, Table, TextLines, listing, next_commands, soundness
 from irontree.cli.context import Context, Verb
 from irontree.cli.init_proposals import (
     GITHUB,
@@ -30,6 +29,7 @@ from irontree.cli.init_proposals import (
     settings_for,
     settings_missing,
 )
+from irontree.cli.output import Cell, OutputBlock, Table, TextLines, listing, next_commands, soundness
 from irontree.cli.parser import JSON, argument
 from irontree.config import Config, load_config, write_config
 from irontree.domain.plan import KNOWN_AGENTS, default_remote

@@ -7,20 +7,11 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.console import (
-    Cell,
-    OutputBlock,
-    Style,
-    Table,
-    TextLines,
-    Verbatim,
-    listing,
-    next_commands,
-    show_markdown,
-)
+from irontree.cli.console import show_markdown
 from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.loops import budget_blocks, budgets_json
+from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines, Verbatim, listing, next_commands
 from irontree.cli.parser import ISSUE, JSON, OK, argument
 from irontree.cli.status import STYLES
 from irontree.cli.steps import UNDELIVERED, event_json

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import question_block
+from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines
 from irontree.cli.parser import JSON, argument
 from irontree.domain.events import Record
 from irontree.domain.loop import LoopEvent

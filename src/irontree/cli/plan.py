@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from irontree.cli.console import OutputBlock, TextLines
 from irontree.cli.context import Context, Verb
+from irontree.cli.output import OutputBlock, TextLines
 from irontree.cli.parser import JSON, OK, argument, wait
 from irontree.domain.spec import MAX_BYTES
 from irontree.errors import EnvironmentRefused, Refused, RequirementsRefused

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, Table, TextLines, listing
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import KnownRepository, each, everything_waiting, registered
+from irontree.cli.output import Cell, OutputBlock, Table, TextLines, listing
 from irontree.cli.parser import JSON, OK, UsageError, argument
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible

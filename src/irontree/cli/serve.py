@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
-from irontree.cli.console import Console, TextLines
+from irontree.cli.console import Console
 from irontree.cli.context import Context, Verb, program_for
 from irontree.cli.drive import Server
 from irontree.cli.inbox import Newcomers, each, everything_waiting, here, registered
+from irontree.cli.output import TextLines
 from irontree.cli.parser import INTERRUPTED, JSON, OK, argument, positive, tcp_port
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import (

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, listing
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import approvals_waiting, is_listed, question_block
 from irontree.cli.loops import budget_blocks, budgets_json, loop_table
+from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines, listing
 from irontree.cli.parser import JSON, OK, argument
 from irontree.domain.state import Phase
 from irontree.domain.values import short_sha

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli import consistency
-from irontree.cli.console import Cell, OutputBlock, Style, TextLines, Verbatim, listing, next_commands
 from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.inbox import question_block
+from irontree.cli.output import Cell, OutputBlock, Style, TextLines, Verbatim, listing, next_commands
 from irontree.cli.parser import INTERRUPTED, ISSUE, JSON, OK, REFUSED, UsageError, argument, note, positive, wait
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.events import IssueEvent, Record

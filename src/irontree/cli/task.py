@@ -11,16 +11,16 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
-from irontree.cli.console import Cell, OutputBlock, Table, TextLines, one_line
 from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.drive import APPROVE, WAIT_SECONDS, Drive, ask_for_approval, local_server, show_plan, show_published
+from irontree.cli.output import Cell, OutputBlock, Table, TextLines
 from irontree.cli.parser import OK, UsageError, argument
 from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
 from irontree.domain.graph import Graph
 from irontree.domain.halt import RULE
 from irontree.domain.plan import Plan
-from irontree.domain.text import nearest
+from irontree.domain.text import nearest, one_line
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt_server
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
@@ -146,19 +146,20 @@ def _tell(context: Context, plan: Plan, number: int) -> None:
 def run(context: Context) -> int:
     """Carry out the intent; returns the exit code."""
     options = context.options
-    _require_fit(options)
+    intent = resolve_intent(" ".join(options.intent), lambda path: (context.folder / path).is_file())
+    _require_fit(options, of_issues=not isinstance(intent, DocumentIntent | Unclear))
     prepared = prepare(options.answer) if options.answer else ()
     app = context.open()
-    match resolve_intent(" ".join(options.intent), lambda path: (context.folder / path).is_file()):
-        case ResumeLoop() as intent:
+    match intent:
+        case ResumeLoop():
             return _resume(context, app, intent, prepared)
-        case DocumentIntent() as intent:
+        case DocumentIntent():
             return _propose(context, app, _of_document(context, app, context.folder / intent.path), prepared)
-        case Unclear() as intent:
+        case Unclear():
             raise _refusal(intent, context.folder, app.repository.root)
-        case AdoptIssue() as intent:
+        case AdoptIssue():
             return adopt_one(context, app, intent.number)
-        case Issues() | OpenIssues() as intent:
+        case Issues() | OpenIssues():
             return _propose(context, app, _of_issues(context, app, intent), prepared)
 
 
@@ -198,7 +199,9 @@ def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[
     return approve_and_drive(context, app, proposal, prepared)
 
 
-def _require_fit(options: argparse.Namespace) -> None:
+def _require_fit(options: argparse.Namespace, *, of_issues: bool) -> None:
+    if of_issues and (options.keep_removed or options.reopen_changed):
+        raise UsageError("--keep-removed and --reopen-changed are for the changes of a document: leave them out")
     if options.json and not (options.plan or options.what_if):
         raise UsageError("--json goes with --plan or --what-if")
     if options.what_if and options.plan:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias, assert_never
 
 from pydantic import Field, model_validator
 
@@ -53,8 +53,8 @@ class Human(NamedTuple):
         return f"only a person can judge: {self.criterion.text}"
 
 
-Check: TypeAlias = Shell | ReviewCheck | Human
-"""What may confirm that a commit does what was approved. All but a human check end in a `CheckResult`."""
+Check: TypeAlias = Shell | ReviewCheck
+"""What a program does to confirm that a commit does what was approved: it ends in a `CheckResult`."""
 _REVIEW: Final = "review: "
 
 
@@ -94,7 +94,7 @@ class CheckResult(Value):
         return self.ended == "exited" and self.exit_code == 0
 
     @property
-    def check(self) -> Shell | ReviewCheck:
+    def check(self) -> Check:
         """The check whose result it is."""
         if self.review:
             return ReviewCheck(self.name.removeprefix(_REVIEW))
@@ -126,7 +126,7 @@ class CheckReport(Value):
 
 
 def result_of(
-    check: Shell | ReviewCheck,
+    check: Check,
     ended: CheckEnd,
     exit_code: int | None,
     *,
@@ -136,15 +136,22 @@ def result_of(
     usage: dict[str, float] | None = None,
 ) -> CheckResult:
     """The result of *check*; *output_digest* is that of its whole output, where *output* is only a part."""
+    match check:
+        case Shell():
+            command, reviewed = check.run, False
+        case ReviewCheck():
+            command, reviewed = check.shown, True
+        case _:
+            assert_never(check)
     return CheckResult(
         name=check.name,
-        command=check.run if isinstance(check, Shell) else check.shown,
+        command=command,
         ended=ended,
         exit_code=exit_code,
         seconds=round(seconds, 3),
         output=truncate(output),
         output_digest=output_digest or hashlib.sha256(output.encode()).hexdigest(),
-        review=isinstance(check, ReviewCheck),
+        review=reviewed,
         usage=usage,
     )
 

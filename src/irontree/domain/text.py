@@ -44,6 +44,16 @@ def harmless(text: str) -> str:
     return re.sub(_UNWANTED, "", re.sub(_LINE_ENDS, "\n", re.sub(_ESCAPES, "", text)))
 
 
+def printable(text: str) -> str:
+    """*text* for a terminal: harmless, and without bidirectional marks."""
+    return harmless(text).translate({0x200E: None, 0x200F: None})
+
+
+def one_line(text: str) -> str:
+    """*text* for a terminal, joined into one line."""
+    return " ".join(printable(text).split())
+
+
 # --- Secrets
 
 

@@ -19,7 +19,7 @@ from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.files import remove
 from irontree.ports import Document
 from irontree.repository.git import FETCH, Git
-from irontree.repository.location import Settings
+from irontree.repository.settings import Settings
 
 _MAKING = ".making-"
 _GLOB, _LITERAL = re.compile(r"[\\*?\[]"), r"\\\g<0>"
@@ -168,7 +168,8 @@ def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
         try:
             _copy(original, copy)
         except OSError as error:
-            raise EnvironmentRefused(f"workspace.copy: {path} cannot be copied to {folder}: {error}") from error
+            message = f"workspace.copy: {path} cannot be copied to {folder}: {error}"
+            raise EnvironmentRefused(message, remedy="see that it can be read, and that the disk has room") from error
 
 
 def write_inside(folder: Path, document: Document) -> None:
@@ -185,7 +186,8 @@ def write_inside(folder: Path, document: Document) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(document.text.encode())
     except OSError as error:
-        raise EnvironmentRefused(f"{document.path} cannot be written in {folder}: {error.strerror}") from error
+        message = f"{document.path} cannot be written in {folder}: {error.strerror}"
+        raise EnvironmentRefused(message, remedy="name a folder for it in report.docs_path") from error
 
 
 def _copy(original: Path, copy: Path) -> None:

@@ -15,7 +15,8 @@ from irontree.errors import NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Blocker, Moved, Published
 from irontree.processes import Completed
 from irontree.repository.git import FETCH, Git, is_behind, remote_failure, said, shown
-from irontree.repository.location import Settings, worktrees
+from irontree.repository.location import worktrees
+from irontree.repository.settings import Settings
 
 if TYPE_CHECKING:
     from irontree.repository.reading import GitReader

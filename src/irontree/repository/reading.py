@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from irontree.errors import EnvironmentRefused, GitFailed
-from irontree.repository.git import Git
-from irontree.repository.location import Settings, parse_settings
+from irontree.processes.running import Process
+from irontree.repository.settings import Settings, parse_settings
 
 _OF_ITS_OWN = {name: os.environ.pop(name) for name in tuple(os.environ) if name.startswith("GIT_PYTHON_")}
 import git  # noqa: E402  (it looks at these variables now: for another git, and for whether to write to the terminal)
@@ -22,6 +22,20 @@ os.environ.update(_OF_ITS_OWN)
 T = TypeVar("T")
 
 
+class Runner(Protocol):
+    """What a reader needs of `Git`, which itself has a reader."""
+
+    @property
+    def folder(self) -> Path:
+        """The worktree."""
+
+    def read(self, *words: str, stdin: bytes = b"", strict: bool = True) -> bytes:
+        """See `Git.read`."""
+
+    def answering(self, *words: str) -> Process | None:
+        """See `Git.answering`."""
+
+
 class GitReader(git.Repo):
     """GitPython's view of the worktree that *runner* works in; see `Git.repo`.
 
@@ -29,7 +43,7 @@ class GitReader(git.Repo):
     and objects mean, and not GitPython's own reading of files, which knows no reftables and only UTF-8.
     """
 
-    def __init__(self, runner: Git) -> None:
+    def __init__(self, runner: Runner) -> None:
         dot_git = runner.folder / ".git"
         linked = None if dot_git.is_dir() else find_worktree_git_dir(dot_git)
         self.git_dir = runner.folder / linked if linked else dot_git
@@ -100,7 +114,7 @@ class _Commands(git.Git):
 
     __slots__ = ("_runner",)
 
-    def __init__(self, runner: Git) -> None:
+    def __init__(self, runner: Runner) -> None:
         super().__init__()
         self._runner = runner
 
@@ -133,7 +147,7 @@ class _Commands(git.Git):
 class _Once:
     """`cat-file` outside a use: one child per query."""
 
-    def __init__(self, runner: Git, words: list[str]) -> None:
+    def __init__(self, runner: Runner, words: list[str]) -> None:
         self.stdin, self.stdout = self, io.BytesIO()
         self._runner, self._words = runner, words
 

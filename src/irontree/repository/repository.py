@@ -17,8 +17,9 @@ from irontree.repository import backup, publication
 from irontree.repository.backup import LOG_REF, OURS
 from irontree.repository.clone import PrivateClone, object_stores
 from irontree.repository.git import FETCH, Git, git_environment, shown, workspace_environment
-from irontree.repository.location import Settings, common_dir, main_worktree, parse_settings
+from irontree.repository.location import common_dir, main_worktree
 from irontree.repository.publication import local_branch, no_branch, tracking_branch
+from irontree.repository.settings import Settings, parse_settings
 from irontree.repository.workspace import GitWorkspace
 
 _BATCH = 500

@@ -16,7 +16,7 @@ from irontree.ports import Cancellation, CommitRefused, Committed, Document, Wor
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.clone import PrivateClone, copy_files, require_inside, write_inside
 from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said, shown
-from irontree.repository.location import Settings
+from irontree.repository.settings import Settings
 
 T = TypeVar("T")
 

@@ -293,6 +293,15 @@ def test_what_if_names_every_step_and_who_is_asked_and_touches_nothing(shell):
     assert sorted((shell.root / ".mino").rglob("*.yml")) == before
 
 
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("intent", ["#12", "all open", "adopt issue-12", "resume 2026-04-22-1432-0a1b2c"])
+@pytest.mark.parametrize("option", ["--keep-removed", "--reopen-changed"])
+def test_what_is_to_become_of_a_documents_changes_is_said_with_a_document_alone(shell, intent, option):
+    typed = shell("task", intent, option, "--plan")
+    assert typed.code == 2
+    assert "leave them out" in typed.err
+
+
 def test_what_if_and_plan_are_two_questions(shell):
     typed = shell("task", "SPEC.md", "--what-if", "--plan")
     assert typed.code == 2

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from irontree.cli.console import Cell, Table, TextLines, Verbatim, plain
 from irontree.cli.drawing import draw
+from irontree.cli.output import Cell, Table, TextLines, Verbatim, plain
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07Title\x9b31m\nsecond line\u202e"
 TREE = Table(

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from irontree.cli.config import blocks, settings_of
-from irontree.cli.console import plain
 from irontree.cli.main import main
+from irontree.cli.output import plain
 from irontree.config import Config, read_config
 from irontree.domain.plan import PublishPolicy
 

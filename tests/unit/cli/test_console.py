@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from irontree.cli.console import Console, TextLines, open_console
+from irontree.cli.console import Console, open_console
+from irontree.cli.output import TextLines
 from irontree.errors import IrontreeError, NotEligible, RequirementsRefused
 
 

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from irontree.cli.console import plain
 from irontree.cli.doctor import Examined, blocks, machine, misfits
+from irontree.cli.output import plain
 
 
 def found_in(environment: dict[str, str]) -> dict[str, Examined]:

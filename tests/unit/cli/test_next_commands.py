@@ -99,3 +99,4 @@ def test_every_mode_of_checkup_that_a_text_mentions_exists():
         if mode not in MODES
     ]
     assert not missing
+    assert verb_parser("checkup").parse_args([]).mode == "check"

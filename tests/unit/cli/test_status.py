@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.cli.console import plain
 from irontree.cli.drive import tree_line
+from irontree.cli.output import plain
 from irontree.cli.status import STYLES, StatusView, as_json, blocks
 from irontree.domain.halt import APPROVAL, RULE, RULES
 from irontree.domain.state import Phase

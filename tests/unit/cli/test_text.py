@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from irontree.cli.console import one_line, printable
+from irontree.domain.text import one_line, printable
 from irontree.domain.values import short_sha
 
 ANY_TEXT = st.text(st.characters(codec=None) | st.sampled_from("\x1b[]0m;\x07\x9b\r\n\t\u202e\u2028"))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.repository.git import Git, git_environment, workspace_environment
-from irontree.repository.location import Settings
+from irontree.repository.settings import Settings
 from tests.support.processes import children
 
 COMMON = Path("/home/ada/project/.git")

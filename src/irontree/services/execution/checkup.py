@@ -142,7 +142,8 @@ def unblock(
     state = read_world(app).state(issue_number)
     require_sound(state)
     if state.phase not in (Phase.BLOCKED, Phase.TERMINAL):
-        raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to unblock")
+        look = f"`irontree show issue-{issue_number}`"
+        raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to unblock", remedy=look)
     try:
         return record(
             app,
@@ -205,8 +206,9 @@ def _pending_subject(world: World, state: TaskState) -> Subject:
 def _require(world: World, issue_number: int, phase: Phase, otherwise: str) -> TaskState:
     state = world.state(issue_number)
     require_sound(state)
+    look = f"`irontree show issue-{issue_number}`"
     if state.done:
-        raise NotEligible(f"issue-{issue_number} is done already", remedy=f"`irontree show issue-{issue_number}`")
+        raise NotEligible(f"issue-{issue_number} is done already", remedy=look)
     if state.phase is not phase:
-        raise NotEligible(f"issue-{issue_number} is {state.phase}: {otherwise}")
+        raise NotEligible(f"issue-{issue_number} is {state.phase}: {otherwise}", remedy=look)
     return state

@@ -87,7 +87,8 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
     world = read_world(app)
     state = world.state(issue_number)
     if state.phase is not Phase.COMMITTED:
-        raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to verify")
+        look = f"`irontree show issue-{issue_number}`"
+        raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to verify", remedy=look)
     require_sound(state)
     plan, node = world.plan(state), world.node(state)
     if calls_agent(world, state):

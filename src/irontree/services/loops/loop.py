@@ -259,7 +259,8 @@ def resume(app: App, loop_id: str, by: str = "", note: str = "") -> Loop:
     if entity.status == "running":
         return loop
     if entity.status != "halted" or entity.halt_reason is None:
-        raise NotEligible(f"Loop {loop_id} status is {entity.status}; only halted loops can be resumed.")
+        message = f"Loop {loop_id} status is {entity.status}; only halted loops can be resumed."
+        raise NotEligible(message, remedy=f"start a new one: `irontree task {shlex.quote(entity.intent)}`")
     event = LoopResumed(**_next(loop), previous_halt_reason=entity.halt_reason, transitions_used=entity.budget_used)
     return _record(app, loop, event, _said(by, note))
 

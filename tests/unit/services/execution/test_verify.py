@@ -42,9 +42,11 @@ def retries(policy: ExecutionPolicy, number: int) -> ExecutionPolicy:
 
 def test_what_passes_is_published_at_exactly_the_checked_commit(scene):
     committed(scene)
+    recorded = scene.last().event.code_ref
     state = verify(scene.app, 1)
     assert state.last_event == "verify_passed"
-    assert scene.repository.remote["main"] == state.code_ref == state.anchor == state.commit
+    assert scene.repository.remote["main"] == state.code_ref == state.anchor == state.commit == recorded
+    assert scene.last().event.verify_anchor_sha == recorded
     assert (state.completion_basis, state.code_publication_state) == ("verified", "published")
 
 
@@ -159,11 +161,22 @@ def test_a_failure_goes_before_a_persons_judgement(scene):
 
 
 def test_results_are_stored_before_anything_is_published(scene):
+    """And the log names the commit when its checks run, and moves on only after the push."""
     committed(scene)
-    seen = []
-    scene.repository.before_push = lambda sha: seen.append(scene.results.load(1, sha))
-    verify(scene.app, 1)
-    assert [report.failed for report in seen] == [None]
+    checked, pushed = [], []
+
+    def judge(command, workspace):
+        checked.append((scene.last().event.event, scene.last().event.code_ref))
+        return has(command, workspace)
+
+    scene.checks = ScriptedCheckRunner(judge)
+    scene.repository.before_push = lambda sha: pushed.append(
+        (sha, scene.results.load(1, sha).failed, scene.events()[-1])
+    )
+    state = verify(scene.app, 1)
+    assert checked == [("run_completed", state.anchor)]
+    assert pushed == [(state.anchor, None, "run_completed")]
+    assert scene.events()[-1] == "verify_passed"
 
 
 def test_complete_results_of_the_same_commands_are_used_again(scene):
