@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from irontree.domain.comments import comment_problems, plain, slim
+from irontree.domain.comments import plain, reply_problems, slim
 from irontree.domain.text import harmless, without_secrets
 
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
@@ -128,8 +128,8 @@ def cut(value: object, limit: int) -> str:
 
 
 def is_web_address(value: object) -> bool:
-    """Whether it is an http(s) address that may be in a comment."""
-    return isinstance(value, str) and _WEB.fullmatch(value) is not None and not comment_problems(value)
+    """Whether it is an http(s) address that may be in a comment, and in a reply."""
+    return isinstance(value, str) and _WEB.fullmatch(value) is not None and not reply_problems(value)
 
 
 def _clean(value: object) -> str:

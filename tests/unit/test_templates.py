@@ -167,6 +167,7 @@ def test_a_status_comment_is_slim_whatever_pieces_come_together(template: str, t
 
 
 @given(st.sampled_from(REPLIES), st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
+@example("comments/reply.md", "https://example.com/\N{WHITE HEAVY CHECK MARK}")
 def test_a_reply_is_fit_to_post_whatever_pieces_come_together(template: str, text: str):
     assert reply_problems(RENDERER.render(template, **case(template, text))) == ()
 
