@@ -16,6 +16,7 @@ from irontree.ports import Blocker, Moved, Published
 from irontree.processes import Completed
 from irontree.repository.git import FETCH, Git, is_behind, remote_failure, said, shown
 from irontree.repository.location import worktrees
+from irontree.repository.moving import Move, Moving
 from irontree.repository.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
     raise remote_failure(f"cannot fetch {policy.target_branch} from {policy.remote}", said(done))
 
 
-def publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
+def publish_there(moving: Moving, sha: str, policy: PublishPolicy) -> Published | Moved:
     """Push *sha* to the remote, and bring the local branch up to it. Raises RemoteUnavailable, PublicationRefused."""
+    git = moving.git
     done = _push(git, sha, policy)
     if not done.ok or is_behind(done.output):
         found = _tip_after_failure(git, policy)
@@ -45,7 +47,7 @@ def publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Move
             return Moved(found)
         if not published:
             raise remote_failure(f"cannot push to {policy.target_branch} on {policy.remote}", said(done))
-    return Published(sha, _follow(git, sha, policy))
+    return Published(sha, _follow(moving, sha, policy))
 
 
 def _tip_after_failure(git: Git, policy: PublishPolicy) -> str | None:
@@ -63,15 +65,16 @@ def _push(git: Git, sha: str, policy: PublishPolicy) -> Completed:
     )
 
 
-def publish_here(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
+def publish_here(moving: Moving, sha: str, policy: PublishPolicy) -> Published | Moved:
     """Move the local branch, where there is no remote. Raises RemoteUnavailable, PublicationRefused."""
+    git = moving.git
     branch = local_branch(policy)
     current = git.repo.commit_of(branch)
     if current is None:
         raise no_branch(git, policy)
     if not git.repo.contains(sha, current):
         return Published(sha) if git.repo.contains(current, sha) else Moved(current)
-    refused = _fast_forward(git, sha, branch)
+    refused = _fast_forward(moving, sha, branch)
     if refused is None:
         return Published(sha)
     if _BUSY in refused:
@@ -83,9 +86,10 @@ def publish_here(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved
     )
 
 
-def _follow(git: Git, sha: str, policy: PublishPolicy) -> str | None:
+def _follow(moving: Moving, sha: str, policy: PublishPolicy) -> str | None:
     """Bring the local branch up to what was published; a warning if it cannot follow."""
-    refused = _fast_forward(git, sha, local_branch(policy))
+    git = moving.git
+    refused = _fast_forward(moving, sha, local_branch(policy))
     if refused is None:
         return None
     theirs = f"{policy.remote}/{policy.target_branch}"
@@ -99,15 +103,14 @@ def _follow(git: Git, sha: str, policy: PublishPolicy) -> str | None:
     return f"your own {policy.target_branch} could not follow; when you are ready: `{command}` ({refused})"
 
 
-def _fast_forward(git: Git, sha: str, branch: str) -> str | None:
+def _fast_forward(moving: Moving, sha: str, branch: str) -> str | None:
     """Move the local *branch* ahead to *sha*, also where it is checked out; returns git's refusal, else `None`."""
-    checked_out = _worktree_of(git, branch)
-    if checked_out is None and git.repo.commit_of(branch) is None:
+    git, checked_out = moving.git, _worktree_of(moving.git, branch)
+    if checked_out is not None:
+        return moving.fast_forward(checked_out, branch, sha)
+    if git.repo.commit_of(branch) is None:
         return None  # there is no such branch here, and it is not needed
-    if checked_out is None:
-        done = git.run(*FETCH, ".", f"{sha}:{branch}")
-    else:
-        done = git.at(checked_out).run("-c", "merge.autoStash=false", "merge", "--quiet", "--ff-only", sha)
+    done = git.run(*FETCH, ".", f"{sha}:{branch}")
     return None if done.ok else said(done).strip()
 
 
@@ -148,11 +151,22 @@ _FIELDS = {"1": 8, "u": 10, "?": 1}
 
 
 def blockers(
-    git: Git, publish: PublishPolicy, workspace: WorkspacePolicy, exempt: Sequence[str]
+    moving: Moving, publish: PublishPolicy, workspace: WorkspacePolicy, exempt: Sequence[str]
 ) -> tuple[Blocker, ...]:
     """All blockers, the most basic first, from the local repository alone."""
-    settings = git.repo.settings
-    return (*_checkout(git, publish, exempt), *_identity(settings), *_target(git, publish, settings, workspace))
+    git, settings = moving.git, moving.git.repo.settings
+    cut_off = moving.pending()
+    checkout = (_half_moved(cut_off),) if cut_off else _checkout(git, publish, exempt)
+    return (*checkout, *_identity(settings), *_target(git, publish, settings, workspace))
+
+
+def _half_moved(move: Move) -> Blocker:
+    """For a move that could not be settled: what it changed must not pass for changes of the user."""
+    return Blocker(
+        "checkout-half-moved",
+        f"the fast-forward of {move.worktree} to {move.after[:12]} was cut off",
+        "commit nothing there: `irontree checkup repair` finishes or undoes it, and leaves your own changes alone",
+    )
 
 
 class Checkout(NamedTuple):

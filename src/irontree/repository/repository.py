@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from irontree.repository.backup import LOG_REF, OURS
 from irontree.repository.clone import PrivateClone, object_stores
 from irontree.repository.git import FETCH, Git, git_environment, shown, workspace_environment
 from irontree.repository.location import common_dir, main_worktree
+from irontree.repository.locks import PrivateLocks, UsersLocks
+from irontree.repository.moving import Moving
 from irontree.repository.publication import local_branch, no_branch, tracking_branch
 from irontree.repository.settings import Settings, parse_settings
 from irontree.repository.workspace import GitWorkspace
@@ -26,17 +29,29 @@ _BATCH = 500
 _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
 
 
+def _silent(_: str) -> None:
+    pass
+
+
 def open_repository(
-    start: Path, children: ChildProcesses, cache_root: Path, environment: Mapping[str, str]
+    start: Path,
+    children: ChildProcesses,
+    cache_root: Path,
+    environment: Mapping[str, str],
+    note: Callable[[str], None] = _silent,
 ) -> GitRepository:
     """Open the repository that *start* is in, from whatever linked worktree or subfolder.
 
-    Workspaces go to `cache_root/irontree/<repo-id>/`. *environment* is the caller's. Raises NotARepository.
+    Workspaces go to `cache_root/irontree/<repo-id>/`. *environment* is the caller's; *note* is told in one line each
+    what of a killed git was put right. Raises NotARepository.
     """
     if not start.is_dir():
         raise NotARepository(f"{start} is not a folder", remedy="go to a git repository")
     git = Git(start, children, git_environment(environment))
-    return GitRepository(git.at(main_worktree(git)), cache_root, environment)
+    root = main_worktree(git)
+    usual = root / ".git"
+    locks = UsersLocks(root, usual if usual.is_dir() else common_dir(git), note)
+    return GitRepository(replace(git.at(root), locks=locks), locks, cache_root, environment)
 
 
 @dataclass(frozen=True)
@@ -44,8 +59,23 @@ class GitRepository:
     """The port `Repository`, on the git that the user has; *git* is in the main worktree."""
 
     git: Git
+    locks: UsersLocks
     cache_root: Path
     environment: Mapping[str, str] = field(repr=False)
+
+    @contextmanager
+    def driven(self) -> Iterator[None]:
+        """Settle what a killed git left in the user's repository, and keep git's answering child for the block.
+
+        What cannot be settled now is told, and tried again next time: it stops no other work.
+        """
+        with self.git.use():
+            self.locks.clear()
+            try:
+                self._moving.settle()
+            except GitFailed as error:
+                self.locks.note(f"a fast-forward of your checkout was cut off and cannot be settled: {error.message}")
+            yield
 
     @property
     def root(self) -> Path:
@@ -212,7 +242,7 @@ class GitRepository:
         self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
     ) -> tuple[Blocker, ...]:
         """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
-        return publication.blockers(self.git, policy, workspace, exempt)
+        return publication.blockers(self._moving, policy, workspace, exempt)
 
     def base(self, policy: PublishPolicy) -> str:
         """The commit new work starts from: the remote target's tip (fetched), or the local branch if there is none.
@@ -240,14 +270,14 @@ class GitRepository:
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
         folder = self._cache() / name
-        clone = PrivateClone(folder, self.git, self._common_dir)
+        clone = PrivateClone(folder, self.git, self.locks.common_dir)
         settings = cache(lambda: self.git.repo.settings)
         scrubbed = scrubbed_environment(self.environment)
         return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self._keep_from, settings)
 
     def stores(self) -> tuple[Path, ...]:
         """The object stores that its workspaces borrow from; git has to read them wherever it runs for a workspace."""
-        return object_stores(self._common_dir)
+        return object_stores(self.locks.common_dir)
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
         """Point `refs/irontree/...` *ref* at *sha*, fetched from *source*; idempotent.
@@ -283,7 +313,7 @@ class GitRepository:
                 remedy="merge its request",
             )
         publish = publication.publish_there if policy.remote else publication.publish_here
-        return publish(self.git, sha, policy)
+        return publish(self._moving, sha, policy)
 
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none.
@@ -355,7 +385,12 @@ class GitRepository:
         self.keep(sha, ref, source=source)
 
     def _git_of(self, workspace: Path) -> Git:
-        return Git(workspace, self.git.children, workspace_environment(self.environment, workspace))
+        environment = workspace_environment(self.environment, workspace)
+        return Git(workspace, self.git.children, environment, PrivateLocks(workspace / ".git"))
+
+    @property
+    def _moving(self) -> Moving:
+        return Moving(self.git, self.locks.common_dir / "irontree" / "move.json", self.locks.note)
 
     def _cache(self) -> Path:
         folder = self.cache_root / "irontree" / self.id
@@ -375,13 +410,6 @@ class GitRepository:
     def _set(self, name: str, value: str) -> None:
         self.git.change("config", "--local", name, value)
         vars(self).pop("_ours", None)  # read again
-
-    @cached_property
-    def _common_dir(self) -> Path:
-        usual = self.root / ".git"
-        if usual.is_dir():
-            return usual
-        return common_dir(self.git)
 
 
 def _trailers(log: str) -> Iterator[tuple[str, set[str]]]:

@@ -17,8 +17,9 @@ FORBIDDEN = (
 )
 OURS = {"answering", "ask", "at", "change", "clear_cache", "find", "run", "use"}
 """What is called on our own runner, or on GitPython without words for git."""
-ALLOWED_FORCE = {"add", "checkout"}
-"""`add --force` takes up what is ignored, `checkout --force` resets a workspace: neither leaves this machine."""
+ALLOWED_FORCE = {"add", "checkout", "checkout-index"}
+"""`add --force` takes up what is ignored, `checkout --force` resets a workspace, `checkout-index --force` settles a
+move of the user's checkout, file by file: none of it leaves this machine."""
 
 
 def calls() -> Iterator[tuple[str, list[str]]]:
