@@ -642,6 +642,21 @@ class Moved(NamedTuple):
     tip: str
 
 
+class LeftLock(NamedTuple):
+    """A lock in the repository's git that nobody seems to hold, and what to do about it."""
+
+    what: str
+    remedy: str
+
+
+class BackupFailure(NamedTuple):
+    """Since when the log could not be backed up, why the last time, and what to do about it."""
+
+    since: datetime
+    reason: str
+    remedy: str
+
+
 class Document(NamedTuple):
     """A file of a commit: its path as it is spelled there, and its text."""
 
@@ -764,7 +779,16 @@ class Repository(Protocol):
         """Paths (`.mino/events/issue-7/0002-run-started.yml`) that the log's backup held and that are gone (R13)."""
 
     def back_up(self) -> None:
-        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (R13)."""
+        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (R13).
+
+        If that fails, the work goes on: it is told, and kept for `backup_failure`.
+        """
+
+    def backup_failure(self) -> BackupFailure | None:
+        """What has kept the log from being backed up since the last time that it could be; `None` if nothing."""
+
+    def left_locks(self) -> tuple[LeftLock, ...]:
+        """Locks in the repository's git that nobody seems to hold, and that are not known to be ours."""
 
 
 # --- The programs that do the work: coding agents and checks

@@ -14,11 +14,13 @@ from pathlib import Path
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import (
+    BackupFailure,
     Blocker,
     Cancellation,
     CommitRefused,
     Committed,
     Document,
+    LeftLock,
     LineCount,
     Moved,
     Published,
@@ -92,6 +94,8 @@ class MemoryRepository:
     hook: Hook = lambda _: None
     before_push: Callable[[str], None] = lambda _: None
     has_history: bool = False
+    backup_failed: BackupFailure | None = None
+    locks_left: tuple[LeftLock, ...] = ()
     _workspaces: dict[str, MemoryWorkspace] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -216,6 +220,12 @@ class MemoryRepository:
         last = self.refs.get(LOG_REF)
         if files and (last is None or self.commits[last].files != files):
             self.refs[LOG_REF] = self.add(Commit(files, (last,) if last else (), "The state of the log"))
+
+    def backup_failure(self) -> BackupFailure | None:
+        return self.backup_failed
+
+    def left_locks(self) -> tuple[LeftLock, ...]:
+        return self.locks_left
 
     def lost_files(self) -> tuple[str, ...]:
         backups = self.history(self.refs[LOG_REF]) if LOG_REF in self.refs else ()

@@ -11,13 +11,23 @@ from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import ConfigRefused, EnvironmentRefused, GitFailed, NotARepository
-from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
+from irontree.ports import (
+    BackupFailure,
+    Blocker,
+    Document,
+    LeftLock,
+    LineCount,
+    Moved,
+    Published,
+    Workspace,
+    WorkspaceName,
+)
 from irontree.processes import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
 from irontree.repository import backup, publication
 from irontree.repository.backup import LOG_REF, OURS
 from irontree.repository.clone import PrivateClone, object_stores
-from irontree.repository.git import FETCH, Git, git_environment, shown, workspace_environment
+from irontree.repository.git import FETCH, STATE_FOLDER, Git, git_environment, shown, way_past, workspace_environment
 from irontree.repository.location import common_dir, main_worktree
 from irontree.repository.locks import PrivateLocks, UsersLocks
 from irontree.repository.moving import Moving
@@ -374,8 +384,34 @@ class GitRepository:
             yield from self.git.repo.git.rev_list(*options, *shas[start : start + _BATCH], *but, "--").split()
 
     def back_up(self) -> None:
-        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (R13)."""
-        backup.back_up(self.git, self._cache())
+        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (R13).
+
+        A failure is told and written down, with the time of the first in a row.
+        """
+        try:
+            backup.back_up(self.git, self._cache())
+        except (EnvironmentRefused, OSError) as error:
+            words = error.message if isinstance(error, EnvironmentRefused) else str(error)
+            remedy = getattr(error, "remedy", None) or "`irontree checkup repair` tries again"
+            self.locks.note(f"the log could not be backed up: {words} ({remedy})")
+            backup.write_failure(self._failure, words, remedy)
+        else:
+            self._failure.unlink(missing_ok=True)
+
+    def backup_failure(self) -> BackupFailure | None:
+        """What has kept the log from being backed up since the last time that it could be; `None` if nothing."""
+        return backup.read_failure(self._failure)
+
+    @property
+    def _failure(self) -> Path:
+        return self.root / STATE_FOLDER / ".backup-failed"
+
+    def left_locks(self) -> tuple[LeftLock, ...]:
+        """Locks in the repository's git that nobody seems to hold, and that are not known to be ours."""
+        return tuple(
+            LeftLock(f"{lock.path} is {lock.seconds / 60:.0f} min old", way_past(lock.path))
+            for lock in self.locks.standing()
+        )
 
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone, archived streams excepted (R13)."""
