@@ -642,6 +642,13 @@ class Moved(NamedTuple):
     tip: str
 
 
+class Rewritten(NamedTuple):
+    """The target has lost *lost*, which the commit stands on; `tip` is where it is now, `None` if it was deleted."""
+
+    lost: str
+    tip: str | None
+
+
 class LeftLock(NamedTuple):
     """A lock in the repository's git that nobody seems to hold, and what to do about it."""
 
@@ -724,8 +731,12 @@ class Repository(Protocol):
     ) -> tuple[Blocker, ...]:
         """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
 
-    def base(self, policy: PublishPolicy) -> str:
-        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote."""
+    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
+        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote.
+
+        Raises PublicationRefused if the remote had the branch and has it no more, unless it is our *own*: those are
+        deleted when they were merged.
+        """
 
     def ahead(self, policy: PublishPolicy) -> int:
         """How many commits of the user's own target branch the remote lacks, as last fetched: work starts without them.
@@ -748,8 +759,11 @@ class Repository(Protocol):
     def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
         """The commit in `base..HEAD` of *source* whose trailer carries *token*."""
 
-    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
-        """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
+    def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
+        """Push *sha* to the target, which must contain *onto*, the tip that *sha* was checked on top of (R5).
+
+        On a branch of our own, *onto* is `None`. Raises RemoteUnavailable or PublicationRefused.
+        """
 
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""

@@ -24,6 +24,7 @@ from irontree.ports import (
     LineCount,
     Moved,
     Published,
+    Rewritten,
     Workspace,
     WorkspaceName,
 )
@@ -94,6 +95,8 @@ class MemoryRepository:
     hook: Hook = lambda _: None
     before_push: Callable[[str], None] = lambda _: None
     has_history: bool = False
+    seen: set[str] = field(default_factory=set)
+    """The remote's branches that were fetched once."""
     backup_failed: BackupFailure | None = None
     locks_left: tuple[LeftLock, ...] = ()
     _workspaces: dict[str, MemoryWorkspace] = field(default_factory=dict)
@@ -123,8 +126,13 @@ class MemoryRepository:
         blockers = [Blocker("dirty-working-tree", f"in no commit: {', '.join(dirty)}", "commit them")] if dirty else []
         return (*blockers, *self.blockers)
 
-    def base(self, policy: PublishPolicy) -> str:
+    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         self._talk(policy)
+        branch = policy.target_branch
+        if policy.remote and branch in self.remote:
+            self.seen.add(branch)
+        elif policy.remote and branch in self.seen and not own:
+            raise PublicationRefused(f"{branch} was deleted", reason="target-gone", remedy="push it again")
         return self._tip(policy)
 
     def ahead(self, policy: PublishPolicy) -> int:
@@ -160,7 +168,7 @@ class MemoryRepository:
         found = [sha for sha in ours if token in _tokens(source.commit_of(sha).message)]
         return found[0] if len(found) == 1 else None
 
-    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
+    def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
         if policy.mode != "direct":
             raise ConfigRefused(
                 f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}",
@@ -168,7 +176,12 @@ class MemoryRepository:
             )
         self.before_push(sha)
         self._talk(policy)
-        tip = sha if policy.remote and policy.target_branch not in self.remote else self._tip(policy)
+        is_missing = policy.remote is not None and policy.target_branch not in self.remote
+        if is_missing and onto and policy.target_branch in self.seen:
+            return Rewritten(onto, None)
+        tip = sha if is_missing else self._tip(policy)
+        if onto and not self.contains(tip, onto) and not self.contains(tip, sha):
+            return Rewritten(onto, tip)
         if tip not in self.history(sha) and sha not in self.history(tip):
             return Moved(tip)
         if policy.remote and (tip == sha or sha not in self.history(tip)):

@@ -19,6 +19,7 @@ from irontree.ports import (
     LineCount,
     Moved,
     Published,
+    Rewritten,
     Workspace,
     WorkspaceName,
 )
@@ -254,13 +255,16 @@ class GitRepository:
         """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
         return publication.blockers(self._moving, policy, workspace, exempt)
 
-    def base(self, policy: PublishPolicy) -> str:
+    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         """The commit new work starts from: the remote target's tip (fetched), or the local branch if there is none.
 
-        A branch that only exists here will be made on the remote by the first publication.
-        Raises RemoteUnavailable, PublicationRefused, NoSuchBranch.
+        A branch that only exists here will be made on the remote by the first publication. One that the remote had, and
+        has no more, is not made again, unless it is our *own*. Raises RemoteUnavailable, PublicationRefused,
+        NoSuchBranch.
         """
         found = publication.fetched_tip(self.git, policy) if policy.remote else None
+        if found is None and not own and policy.remote and (lost := self.read_ref(tracking_branch(policy))):
+            raise publication.target_gone(policy, lost)
         found = found or self.read_ref(local_branch(policy))
         if found is None:
             raise no_branch(self.git, policy)
@@ -312,8 +316,10 @@ class GitRepository:
         found = [sha for sha, tokens in _trailers(text) if token in tokens]
         return found[0] if len(found) == 1 else None
 
-    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
-        """Make *sha* reachable from the target branch (never forced), or say which tip has to be merged first.
+    def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
+        """Make *sha* reachable from the target branch, or say which tip has to be merged first.
+
+        *onto* is the tip that it was checked on top of; `None` on a branch of our own.
 
         Raises ConfigRefused, RemoteUnavailable, PublicationRefused.
         """
@@ -323,7 +329,7 @@ class GitRepository:
                 remedy="merge its request",
             )
         publish = publication.publish_there if policy.remote else publication.publish_here
-        return publish(self._moving, sha, policy)
+        return publish(self._moving, sha, policy, onto)
 
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none.
