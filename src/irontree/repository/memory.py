@@ -146,6 +146,11 @@ class MemoryRepository:
         here = self.refs.get(_head(policy.target_branch), "")
         return self.contains(self.remote.get(policy.target_branch, "") if policy.remote else here, sha)
 
+    def unpublished(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
+        branch = policy.target_branch
+        is_known = branch in self.remote if policy.remote else _head(branch) in self.refs
+        return frozenset(sha for sha in shas if is_known and not self.has_published(sha, policy))
+
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> MemoryWorkspace:
         del policy
         return self._workspaces.setdefault(name, MemoryWorkspace(self, self.cache / name))
