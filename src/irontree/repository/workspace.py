@@ -13,9 +13,10 @@ from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
 from irontree.files import remove
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
+from irontree.processes import Completed
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.clone import PrivateClone, copy_files, require_inside, write_inside
-from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said, shown
+from irontree.repository.git import AGAIN_SECONDS, DURABLY, STATE_FOLDER, Git, said, shown, was_killed
 from irontree.repository.settings import Settings
 
 T = TypeVar("T")
@@ -81,11 +82,13 @@ class GitWorkspace:
                 return None
         except GitFailed as error:  # a name, a link or an encoding that git cannot commit
             return CommitRefused(error.output or error.message)
-        refused = self._try_commit(message)
+        refused = self._try_commit(message, base)
         if refused and not self.git.repo.git.diff("--cached", "--name-only"):
             return None  # not a change after all: line ends, filters
         if refused and self._stage() is not None:  # hooks reformatted something
-            refused = self._try_commit(message)
+            refused = self._try_commit(message, base)
+        if refused is None and self.clone.has_hooks(settings):
+            refused = self._put_right(message, base)
         if refused:
             return refused
         return self._committed(whole=not left and self._takes_all(settings))._replace(joined=joined)
@@ -273,12 +276,39 @@ class GitWorkspace:
         for entry in self.git.repo.paths("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"):
             yield entry[:2], entry[3:]
 
-    def _try_commit(self, message: str) -> CommitRefused | None:
-        done = self.git.run(
-            *(*DURABLY, "commit", "--quiet", "--cleanup=whitespace", "--file=-"),
+    def _try_commit(self, message: str, base: str) -> CommitRefused | None:
+        """Commit what is staged on *base*; again if a signal ended git before it had."""
+        done = self._give_commit(message)
+        for _ in AGAIN_SECONDS:
+            if done.ok or not was_killed(done) or not self.git.repo.stands_at(base):
+                break
+            done = self._give_commit(message)
+        made = done.ok or (was_killed(done) and not self.git.repo.stands_at(base))
+        return None if made else CommitRefused(said(done))
+
+    def _give_commit(self, message: str, *options: str) -> Completed:
+        return self.git.run(
+            *(*options, *DURABLY, "commit", "--quiet", "--cleanup=whitespace", "--file=-"),
             stdin=message.encode(),
             seconds=COMMIT_SECONDS,
         )
+
+    def _put_right(self, message: str, base: str) -> CommitRefused | None:
+        """After hooks: HEAD must be one commit on *base*, and have the trailers of *message*; they are put back."""
+        found = self.git.repo.git.log("-1", "--format=%P%x00%(trailers:only,unfold)%x00%B", "HEAD")
+        parents, trailers, written = found.split("\0")
+        if parents != base:
+            return CommitRefused(f"a hook left something else than one commit on {base[:12]}: look at post-commit")
+        lost = [
+            line for line in message.splitlines() if line.startswith("Irontree-") and line not in trailers.split("\n")
+        ]
+        if not lost:
+            return None
+        words = [word for line in lost for word in ("--trailer", line)]
+        whole = self.git.read("interpret-trailers", *words, stdin=written.encode()).decode()
+        self.git.change("reset", "--quiet", "HEAD")  # what the hooks staged behind the commit is not part of it
+        self.git.change("reset", "--quiet", "--soft", base)
+        done = self._give_commit(whole, *_NO_HOOKS)
         return None if done.ok else CommitRefused(said(done))
 
     def _committed(self, *, whole: bool) -> Committed:

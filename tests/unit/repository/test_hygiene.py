@@ -15,7 +15,7 @@ FORBIDDEN = (
     *("--force-if-includes", "--mirror", "--prune", "--delete", "--hard", "--amend", "--tags"),
     *("rebase", "filter-branch", "reflog", "gc", "prune", "--all-remotes"),
 )
-OURS = {"answering", "ask", "at", "change", "clear_cache", "find", "run", "use"}
+OURS = {"answering", "ask", "at", "change", "clear_cache", "find", "read", "run", "use"}
 """What is called on our own runner, or on GitPython without words for git."""
 ALLOWED_FORCE = {"add", "checkout", "checkout-index"}
 """`add --force` takes up what is ignored, `checkout --force` resets a workspace, `checkout-index --force` settles a
