@@ -115,14 +115,16 @@ def publish_here(moving: Moving, sha: str, policy: PublishPolicy, onto: str | No
 
 
 def _follow(moving: Moving, sha: str, policy: PublishPolicy) -> str | None:
-    """Bring the local branch up to what was published; a warning if it cannot follow."""
+    """Bring the user's checkout of the branch up to what was published; a warning if it cannot follow."""
     git = moving.git
-    own = git.repo.commit_of(local_branch(policy))
-    refused = _fast_forward(moving, sha, local_branch(policy), own) if own else None
+    own, checked_out = git.repo.commit_of(local_branch(policy)), _worktree_of(git, local_branch(policy))
+    if own is None or checked_out is None:
+        return None  # nobody stands on it: nothing of the user's is moved behind their back
+    refused = moving.fast_forward(checked_out, local_branch(policy), sha)
     if refused is None:
         return None
     theirs = f"{policy.remote}/{policy.target_branch}"
-    if own and not git.repo.contains(sha, own):
+    if not git.repo.contains(sha, own):
         return (
             f"your own {policy.target_branch} could not follow: it has commits that {theirs} has not; "
             "`git pull --rebase` puts them on top, then `git push`"
@@ -132,12 +134,10 @@ def _follow(moving: Moving, sha: str, policy: PublishPolicy) -> str | None:
 
 
 def _fast_forward(moving: Moving, sha: str, branch: str, current: str) -> str | None:
-    """Move the local *branch* from *current* ahead to *sha*, also if it is checked out; git's refusal, else `None`."""
+    """Move the local *branch* from *current* to *sha*, which contains it; returns git's refusal, else `None`."""
     checked_out = _worktree_of(moving.git, branch)
     if checked_out is not None:
         return moving.fast_forward(checked_out, branch, sha)
-    if not moving.git.repo.contains(sha, current):
-        return None if moving.git.repo.contains(current, sha) else "it went its own way"
     done = moving.git.run(*DURABLY, "update-ref", branch, sha, current)
     return None if done.ok else said(done).strip()
 
