@@ -11,13 +11,13 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from irontree.files import open_lock, take_lock
+from irontree.files import disk_errors, open_lock, take_lock
 from irontree.processes.family import is_at_work
 
 _NUMBERS = count()
@@ -72,16 +72,21 @@ class UsersLocks:
         if command not in _TAKES:
             yield _nothing
             return
-        self._notes.mkdir(exist_ok=True)
         path = self._notes / f"{os.getpid()}-{next(_NUMBERS)}.json"
-        with open(path, "w", encoding="utf-8", opener=open_lock) as file:
-            take_lock(file.fileno())
-            json.dump({"command": command, "git_dir": str(git_dir), "since": time.time()}, file)
-            file.flush()
+        with ExitStack() as stack:
+            with disk_errors(self._notes):
+                self._notes.mkdir(exist_ok=True)
+                file = stack.enter_context(open(path, "w", encoding="utf-8", opener=open_lock))
+                take_lock(file.fileno())
+                json.dump({"command": command, "git_dir": str(git_dir), "since": time.time()}, file)
+                file.flush()
             yield path.unlink
 
     def clear(self, standing: str = "") -> bool:
-        """Remove what dead commands of ours left, and *standing* if it is a lock of a ref that only we write."""
+        """Remove what dead commands of ours left, and *standing* if it is a lock of a ref that only we write.
+
+        Raises EnvironmentRefused if a file cannot be removed.
+        """
         notes = [note for path in self._paths() if (note := _abandoned(path))]
         ours = Path(standing) if standing else None
         if ours is not None and not self._is_ours(ours):
@@ -89,11 +94,12 @@ class UsersLocks:
         if not (notes or ours) or self._is_worked_in():
             return False
         left = {path for note in notes for path in self._left_by(note)} | ({ours} if ours else set())
-        for path in sorted(left):
-            path.unlink(missing_ok=True)
-            self.note(f"removed {path}: a git command of this program was killed and left it")
-        for note in notes:
-            note.path.unlink(missing_ok=True)
+        with disk_errors(self.common_dir):
+            for path in sorted(left):
+                path.unlink(missing_ok=True)
+                self.note(f"removed {path}: a git command of this program was killed and left it")
+            for note in notes:
+                note.path.unlink(missing_ok=True)
         return bool(left)
 
     def standing(self) -> tuple[StandingLock, ...]:

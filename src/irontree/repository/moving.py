@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from irontree.errors import GitFailed
-from irontree.files import Disk, read_bytes
+from irontree.errors import EnvironmentRefused
+from irontree.files import Disk, disk_errors, read_bytes
 from irontree.repository.git import AGAIN_SECONDS, Git, lock_in_the_way, said, shown, was_killed
 
 Settled = Literal["finished", "undone", "left"]
@@ -81,7 +81,7 @@ class Moving:
             _DISK.write_durably(self.record, json.dumps(move._asdict()).encode())
             refused = self._merge(self.git.at(worktree), sha)
             self.record.unlink(missing_ok=True)
-        except GitFailed as error:  # what was recorded is settled later
+        except EnvironmentRefused as error:  # what was recorded is settled later
             return error.message
         return refused
 
@@ -106,7 +106,7 @@ class Moving:
             return None
 
     def settle(self) -> None:
-        """Finish or undo the move that was cut off, if there is one. Raises GitFailed if git cannot do that now."""
+        """Finish or undo the move that was cut off, if there is one. Raises EnvironmentRefused if that fails."""
         if self.record.exists():
             self._settled(ahead=True)
             self.record.unlink(missing_ok=True)
@@ -120,7 +120,7 @@ class Moving:
             return "finished"
         if tip != move.before or not there.repo.stands_at(move.branch):
             return "left"
-        with there.use():
+        with there.use(), disk_errors(there.folder):
             return _CutOff(there, move).settle(self.note, ahead=ahead)
 
 

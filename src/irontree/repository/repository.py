@@ -81,11 +81,11 @@ class GitRepository:
         What cannot be settled now is told, and tried again next time: it stops no other work.
         """
         with self.git.use():
-            self.locks.clear()
             try:
+                self.locks.clear()
                 self._moving.settle()
-            except GitFailed as error:
-                self.locks.note(f"a fast-forward of your checkout was cut off and cannot be settled: {error.message}")
+            except EnvironmentRefused as error:
+                self.locks.note(f"what a killed git left in {self.root} cannot be settled now: {error.message}")
             yield
 
     @property

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.files import remove
+from irontree.files import disk_errors, remove
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes import Completed
 from irontree.processes.family import SHELL, ProcessLimits
@@ -25,6 +26,22 @@ SETUP_SECONDS = 1800
 COMMIT_SECONDS = 900
 COMMITS_LISTED = 20
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+
+
+P = ParamSpec("P")
+
+
+def _told_in_words(
+    method: Callable[Concatenate[GitWorkspace, P], T],
+) -> Callable[Concatenate[GitWorkspace, P], T]:
+    """Let what the disk refuses end as EnvironmentRefused, which names the workspace and what to check."""
+
+    @wraps(method)
+    def told(self: GitWorkspace, /, *arguments: P.args, **options: P.kwargs) -> T:
+        with disk_errors(self.path):
+            return method(self, *arguments, **options)
+
+    return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +63,7 @@ class GitWorkspace:
         """Its folder, in the user's cache."""
         return self.git.folder
 
+    @_told_in_words
     def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
         """Put HEAD at *base*, detached, and the files as in *tree_of* or *base*; then copy and set up.
 
@@ -60,6 +78,7 @@ class GitWorkspace:
         self._require_hooks(settings)
         self._prepared_for.write_text(base, encoding="ascii")
 
+    @_told_in_words
     def commit(
         self,
         message: str,
@@ -105,6 +124,7 @@ class GitWorkspace:
         found = self.git.repo.git.log(*words, with_exceptions=False)
         return tuple(map(shown, found.splitlines()[:COMMITS_LISTED]))
 
+    @_told_in_words
     def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
         """Make one commit on *base* that changes that file alone, hooks included; None if git sees no change.
 
@@ -120,6 +140,7 @@ class GitWorkspace:
         beside = ", ".join(path for path in made.files if path != document.path)
         return CommitRefused(f"hooks changed other files as well, which nobody has verified: {beside}")
 
+    @_told_in_words
     def salvage(self, base: str, ref: str) -> str | None:
         """Keep all that differs from *base* (commits, edits, untracked files) under *ref* in the user's repository.
 
@@ -138,6 +159,7 @@ class GitWorkspace:
             self.keep(sha, ref, self)
         return sha
 
+    @_told_in_words
     def merge(self, ours: str, theirs: str, message: str) -> str | None:
         """Merge *theirs* into *ours*, hooks included; None on conflict. The workspace must be prepared afterwards."""
         self._prepared_for.unlink(missing_ok=True)
