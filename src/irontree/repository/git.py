@@ -373,6 +373,8 @@ def remote_failure(what: str, output: str) -> RemoteFailed:
         return PublicationRefused(
             message, reason="hook-declined", remedy="satisfy the pre-push hook of this repository"
         )
+    if lock := lock_in_the_way(text):  # here, not there
+        return RemoteUnavailable(message, remedy=way_past(Path(lock)))
     for refusal in () if _TRANSIENT.search(text) else _REFUSALS:
         if re.search(refusal.pattern, text, re.IGNORECASE):
             return PublicationRefused(message, reason=refusal.reason, remedy=refusal.remedy)

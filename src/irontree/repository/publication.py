@@ -14,15 +14,23 @@ from irontree.domain.settings import leads_out
 from irontree.errors import NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Blocker, Moved, Published, Rewritten
 from irontree.processes import Completed
-from irontree.repository.git import DURABLY, FETCH, Git, is_behind, remote_failure, said, shown
+from irontree.repository.git import (
+    DURABLY,
+    FETCH,
+    Git,
+    is_behind,
+    lock_in_the_way,
+    remote_failure,
+    said,
+    shown,
+    way_past,
+)
 from irontree.repository.location import worktrees
 from irontree.repository.moving import Move, Moving
 from irontree.repository.settings import Settings
 
 if TYPE_CHECKING:
     from irontree.repository.reading import GitReader
-
-_BUSY = "index.lock"
 
 
 def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
@@ -105,8 +113,10 @@ def publish_here(moving: Moving, sha: str, policy: PublishPolicy, onto: str | No
     refused = _fast_forward(moving, sha, branch, current)
     if refused is None:
         return Published(sha)
-    if _BUSY in refused:
-        raise RemoteUnavailable(f"another git command is at work in your checkout: {refused}", remedy="try again")
+    if lock := lock_in_the_way(refused):
+        raise RemoteUnavailable(
+            f"another git command is at work in your checkout: {refused}", remedy=way_past(git.folder / lock)
+        )
     raise PublicationRefused(
         f"your checkout of {policy.target_branch} cannot take up the new commit: {refused}",
         reason="checkout-not-clean",

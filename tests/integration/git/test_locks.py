@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.errors import GitFailed
+from irontree.errors import GitFailed, RemoteUnavailable
 from irontree.files import open_lock, take_lock
 from tests.support.processes import Heard
 from tests.support.repositories import git, head, hook
@@ -137,6 +137,24 @@ def test_a_lock_of_somebody_else_is_named_with_what_to_do(project, repository, l
     assert left.exists()
     left.unlink()
     act(repository, project)
+
+
+def test_a_lock_in_the_way_of_a_fetch_is_no_fault_of_the_remote(project, repository, lock):
+    project.push_from_elsewhere()
+    left = lock("refs/remotes/origin/main.lock")
+    with pytest.raises(RemoteUnavailable) as failed:
+        repository.base(project.target)
+    assert left.name in failed.value.remedy
+    assert "remove the file" in failed.value.remedy
+
+
+def test_without_a_remote_a_locked_branch_is_no_fault_of_the_checkout(project, repository, lock):
+    sha = project.work()
+    left = lock("HEAD.lock")
+    with pytest.raises(RemoteUnavailable) as failed:
+        repository.publish(sha, project.local_target)
+    assert str(left) in failed.value.remedy
+    assert git(project.root, "status", "--porcelain") == ""
 
 
 # --- asked again, before anybody is asked

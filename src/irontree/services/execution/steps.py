@@ -21,6 +21,7 @@ from irontree.errors import (
     LogDamaged,
     NotEligible,
     RemoteFailed,
+    in_words,
 )
 from irontree.ports import LeftLease
 from irontree.services.delivery.deliver import deliver, tell_halts
@@ -149,7 +150,7 @@ def _finish_publications(app: App, world: World) -> bool:
         try:
             publish(app, plan)
         except FORGE_FAILED as error:
-            app.progress.note(f"{plan.spec_path} is not fully published yet: {error.message}")
+            app.progress.note(f"{plan.spec_path} is not fully published yet: {in_words(error)}")
     return bool(unfinished)
 
 
