@@ -747,8 +747,8 @@ class Repository(Protocol):
     def has_published(self, sha: str, policy: PublishPolicy) -> bool:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
 
-    def unpublished(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
-        """Those of *shas* that the target has not in its history, as last fetched; none if it was never seen."""
+    def taken_back(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
+        """Those of *shas* that the target had, as it was once seen here, and has no more, as last fetched."""
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> Workspace:
         """The private workspace of that name, created on first use."""

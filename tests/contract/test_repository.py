@@ -134,17 +134,17 @@ def test_it_says_whether_the_target_has_a_commit_whoever_published_it(project, r
     assert not repository.has_published(sha, policy.model_copy(update={"target_branch": "nowhere"}))
 
 
-def test_it_says_which_commits_the_target_has_no_more(project, repository, policy):
+def test_it_says_which_commits_the_target_had_and_has_no_more(project, repository, policy):
     sha = project.work()
-    assert repository.unpublished([sha], policy) == {sha}
+    assert repository.taken_back([sha], policy) == frozenset(), "it was never there"
     repository.publish(sha, policy)
     assert repository.base(policy) == sha
-    assert repository.unpublished([sha, project.parents(sha)[0], "0" * 40], policy) <= {"0" * 40}
-    assert repository.unpublished([], policy) == frozenset()
+    assert repository.taken_back([sha, project.parents(sha)[0], "0" * 40], policy) == frozenset()
+    assert repository.taken_back([], policy) == frozenset()
     project.take_back(policy)
     repository.base(policy)
-    assert repository.unpublished([sha], policy) == {sha}
-    assert repository.unpublished([sha], policy.model_copy(update={"target_branch": "nowhere"})) == frozenset()
+    assert repository.taken_back([sha], policy) == {sha}
+    assert repository.taken_back([sha], policy.model_copy(update={"target_branch": "nowhere"})) == frozenset()
 
 
 def test_unsaved_work_of_the_user_is_never_overwritten(project, repository, policy):

@@ -95,8 +95,8 @@ class MemoryRepository:
     hook: Hook = lambda _: None
     before_push: Callable[[str], None] = lambda _: None
     has_history: bool = False
-    seen: set[str] = field(default_factory=set)
-    """The remote's branches that were fetched once."""
+    had: dict[tuple[str | None, str], set[str]] = field(default_factory=dict)
+    """What branches were seen to contain, by remote and name."""
     backup_failed: BackupFailure | None = None
     locks_left: tuple[LeftLock, ...] = ()
     _workspaces: dict[str, MemoryWorkspace] = field(default_factory=dict)
@@ -129,11 +129,11 @@ class MemoryRepository:
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         self._talk(policy)
         branch = policy.target_branch
-        if policy.remote and branch in self.remote:
-            self.seen.add(branch)
-        elif policy.remote and branch in self.seen and not own:
+        known = (policy.remote, branch) in self.had
+        if policy.remote and branch not in self.remote and known and not own:
             raise PublicationRefused(f"{branch} was deleted", reason="target-gone", remedy="push it again")
-        return self._tip(policy)
+        tip = self._tip(policy)
+        return self._see(policy, tip) if branch in self.remote or not policy.remote else tip
 
     def ahead(self, policy: PublishPolicy) -> int:
         own, there = self.refs.get(_head(policy.target_branch)), self.remote.get(policy.target_branch)
@@ -146,10 +146,9 @@ class MemoryRepository:
         here = self.refs.get(_head(policy.target_branch), "")
         return self.contains(self.remote.get(policy.target_branch, "") if policy.remote else here, sha)
 
-    def unpublished(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
-        branch = policy.target_branch
-        is_known = branch in self.remote if policy.remote else _head(branch) in self.refs
-        return frozenset(sha for sha in shas if is_known and not self.has_published(sha, policy))
+    def taken_back(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
+        had = self.had.get((policy.remote, policy.target_branch), set())
+        return frozenset(sha for sha in shas if sha in had and not self.has_published(sha, policy))
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> MemoryWorkspace:
         del policy
@@ -182,7 +181,7 @@ class MemoryRepository:
         self.before_push(sha)
         self._talk(policy)
         is_missing = policy.remote is not None and policy.target_branch not in self.remote
-        if is_missing and onto and policy.target_branch in self.seen:
+        if is_missing and onto and (policy.remote, policy.target_branch) in self.had:
             return Rewritten(onto, None)
         tip = sha if is_missing else self._tip(policy)
         if onto and not self.contains(tip, onto) and not self.contains(tip, sha):
@@ -191,6 +190,7 @@ class MemoryRepository:
             return Moved(tip)
         if policy.remote and (tip == sha or sha not in self.history(tip)):
             self.remote[policy.target_branch] = sha
+        self._see(policy, sha)
         followed = self._follows(policy.target_branch, sha)
         if not followed and policy.remote is None:
             raise PublicationRefused(
@@ -260,6 +260,10 @@ class MemoryRepository:
         if found is None:
             raise NoSuchBranch(f"there is no branch {policy.target_branch}")
         return found
+
+    def _see(self, policy: PublishPolicy, tip: str) -> str:
+        self.had.setdefault((policy.remote, policy.target_branch), set()).update(self.history(tip))
+        return tip
 
     def _talk(self, policy: PublishPolicy) -> None:
         if policy.remote and self.failures:

@@ -281,11 +281,16 @@ class GitRepository:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
         return self.contains(tracking_branch(policy) if policy.remote else local_branch(policy), sha)
 
-    def unpublished(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
-        """Those of *shas* that the target has not in its history, as last fetched; none if it was never seen."""
-        tip = self.read_ref(tracking_branch(policy) if policy.remote else local_branch(policy))
-        listed = self._listed(shas, "--ignore-missing", but=("--not", tip)) if tip else ()
-        return frozenset(shas).intersection(listed)
+    def taken_back(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
+        """Those of *shas* that the target had, as its reflog here says, and has no more, as last fetched."""
+        ref = tracking_branch(policy) if policy.remote else local_branch(policy)
+        if (tip := self.read_ref(ref)) is None:
+            return frozenset()
+        lacking = frozenset(shas).intersection(self._listed(shas, "--ignore-missing", but=("--not", tip)))
+        if not lacking:
+            return lacking
+        had = dict.fromkeys(self.git.repo.git.rev_list("--walk-reflogs", ref, with_exceptions=False).split())
+        return lacking.difference(self._listed(sorted(lacking), but=("--not", *had)))
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""

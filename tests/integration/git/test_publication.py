@@ -72,7 +72,7 @@ def test_a_branch_that_the_remote_lacks_is_made_there(project):
     policy = PublishPolicy(remote="origin", target_branch="release")
     assert project.repository.base(policy) == head(project.root)
     sha = project.work()
-    assert project.repository.publish(sha, policy) == Published(sha)
+    assert project.repository.publish(sha, policy, onto=head(project.root)) == Published(sha)
     assert head(project.remote, "release") == sha
 
 

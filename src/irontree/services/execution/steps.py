@@ -84,7 +84,7 @@ def gone_from_target(app: App, world: World, states: Iterable[TaskState]) -> Ite
         if commit := world.landed(state):
             landed.setdefault(world.plan(state).policy.publish, {})[commit] = state.issue_number
     for policy, commits in landed.items():
-        gone = app.repository.unpublished(tuple(commits), policy)
+        gone = app.repository.taken_back(tuple(commits), policy)
         for commit, number in commits.items():
             if commit in gone:
                 yield (number, *taken_back(commit, policy))

@@ -234,7 +234,7 @@ _READABLE: Final = "limit what can be read under budgets in .mino/config.yml (ti
 
 
 def stop_without_dependency(app: App, world: World, state: TaskState, base: str) -> TaskState | None:
-    """Ask before work starts from *base* if what it depends on was published and is gone from there; once per fact."""
+    """Ask before work starts from *base* if what it depends on was published and is not there; once per fact."""
     policy = world.plan(state).policy.publish
     for needed in _needed(world, state.task_key):
         commit = world.landed(needed)
@@ -265,7 +265,7 @@ def taken_back(commit: str, policy: PublishPolicy) -> tuple[str, str]:
         f"if that was not meant, bring it back (`git merge {commit[:12]}` on {branch}, `git push`); if it was, go on "
         "without it, or have its task done again (change its text, approve with --reopen-changed)"
     )
-    return f"{commit[:12]} was published to {branch}{where} and is not there any more", remedy
+    return f"{commit[:12]} was published to {branch}{where} and is not there now", remedy
 
 
 def unreadable_budget(policy: ExecutionPolicy) -> str:

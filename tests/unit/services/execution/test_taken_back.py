@@ -46,7 +46,7 @@ def test_reconciliation_fetches_and_an_audit_names_it_with_what_to_do(taken_back
     reconcile(taken_back.app)
     [found] = audit(taken_back.app)
     assert found.where == "issue-1"
-    assert f"{commit[:12]} was published to main of origin and is not there any more" in found.what
+    assert f"{commit[:12]} was published to main of origin and is not there now" in found.what
     assert "git merge" in found.remedy
 
 
