@@ -62,7 +62,7 @@ _NEVER_ASK = {
     "SSH_ASKPASS_REQUIRE": "never",
     "LC_MESSAGES": "C",
 }
-AGAIN_SECONDS: Final = (0.1, 0.3, 1.0)
+AGAIN_SECONDS: Final = (0.1, 0.2, 0.5)
 """The pauses before git is asked again: after a signal ended it, or while another git holds a lock (R12)."""
 _NOT_REPEATED: Final = frozenset({"commit", "merge", "push"})
 """Commands that may have had a part of their effect: whoever gives them looks first, and asks again itself."""

@@ -105,7 +105,8 @@ class UsersLocks:
     def standing(self) -> tuple[StandingLock, ...]:
         """Locks older than a minute while no git is at work here: nobody will remove them."""
         now, found = time.time(), list[StandingLock]()
-        for path in self._all(self.common_dir):
+        here = self.common_dir
+        for path in (*here.glob("*.lock"), *here.glob("worktrees/*/*.lock"), *(here / "refs").rglob("*.lock")):
             with suppress(OSError):
                 found.append(StandingLock(path, now - path.stat().st_mtime))
         old = tuple(lock for lock in found if lock.seconds > STANDING_SECONDS)
@@ -134,10 +135,6 @@ class UsersLocks:
                 with suppress(OSError):
                     if path.stat().st_mtime >= note.since - _CLOCKS_DIFFER:
                         yield path
-
-    def _all(self, folder: Path) -> Iterator[Path]:
-        yield from folder.glob("*.lock")
-        yield from (folder / "refs").rglob("*.lock")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -119,24 +120,28 @@ def test_a_ref_that_only_we_write_is_freed_without_any_note(project, repository,
     assert [str(left) in line for line in heard.lines] == [True]
 
 
-@pytest.mark.parametrize(
-    ("path", "act"),
-    [
-        ("config.lock", lambda repository, _: repository.mark_history()),
-        ("packed-refs.lock", lambda repository, _: repository.git.change("update-ref", "-d", "refs/heads/side")),
-    ],
-)
-def test_a_lock_of_somebody_else_is_named_with_what_to_do(project, repository, lock, path, act):
-    git(project.root, "branch", "side")
-    git(project.root, "pack-refs", "--all")
-    left = lock(path)
+def test_a_lock_of_somebody_else_is_named_with_what_to_do(repository, lock):
+    left = lock("config.lock")
     with pytest.raises(GitFailed) as failed:
-        act(repository, project)
+        repository.mark_history()
     assert str(left) in failed.value.remedy
     assert "remove the file" in failed.value.remedy
-    assert left.exists()
     left.unlink()
-    act(repository, project)
+    repository.mark_history()
+    assert repository.has_history()
+
+
+@pytest.mark.parametrize("path", ["config.lock", "refs/heads/side.lock", "worktrees/linked/index.lock"])
+def test_a_lock_that_nobody_holds_is_named_once_it_is_a_minute_old(project, repository, lock, path):
+    git(project.root, "worktree", "add", "--quiet", "--detach", str(project.root.parent / "linked"))
+    left = lock(path)
+    assert repository.left_locks() == ()
+    os.utime(left, (0, time.time() - 120))
+    [found] = repository.left_locks()
+    assert found.what == f"{left} is 2 min old"
+    assert "remove the file" in found.remedy
+    with a_git_at_work(project.root):
+        assert repository.left_locks() == ()
 
 
 def test_a_lock_in_the_way_of_a_fetch_is_no_fault_of_the_remote(project, repository, lock):
