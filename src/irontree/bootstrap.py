@@ -49,7 +49,8 @@ def open_app(
     clock, host, environment = SystemClock(), socket.gethostname(), dict(environment)  # os.environ decodes each time
     registry = _ChildRegistry()
     children = ChildProcesses(registry, environment=environment)
-    repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
+    progress = progress or NoProgress()
+    repository = open_repository(start, children, platformdirs.user_cache_path(), environment, progress.note)
     layout = Layout(repository.root)
     _require_home(repository, layout, host)
     equipment = _Equipping(repository, layout, children, environment)
@@ -67,7 +68,7 @@ def open_app(
         projections=FileProjections(repository.root),
         deliveries=FileDeliveries(repository.root),
         upkeep=FileUpkeep(repository.root),
-        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children, repository.git.use),
+        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children, repository.driven),
         lease=LoopLease(layout, clock, host, lambda: timedelta(hours=equipment().config.loop.lease_stale_hours)),
         alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
         run_lock=run_lock,
@@ -82,7 +83,7 @@ def open_app(
         preferences=lambda: equipment().preferences,
         origin=origin,
         engine=Engine(environment),
-        progress=progress or NoProgress(),
+        progress=progress,
         cancel=cancel or threading.Event(),
     )
 

@@ -642,6 +642,28 @@ class Moved(NamedTuple):
     tip: str
 
 
+class Rewritten(NamedTuple):
+    """The target has lost *lost*, which the commit stands on; `tip` is where it is now, `None` if it was deleted."""
+
+    lost: str
+    tip: str | None
+
+
+class LeftLock(NamedTuple):
+    """A lock in the repository's git that nobody seems to hold, and what to do about it."""
+
+    what: str
+    remedy: str
+
+
+class BackupFailure(NamedTuple):
+    """Since when the log could not be backed up, why the last time, and what to do about it."""
+
+    since: datetime
+    reason: str
+    remedy: str
+
+
 class Document(NamedTuple):
     """A file of a commit: its path as it is spelled there, and its text."""
 
@@ -709,8 +731,12 @@ class Repository(Protocol):
     ) -> tuple[Blocker, ...]:
         """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
 
-    def base(self, policy: PublishPolicy) -> str:
-        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote."""
+    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
+        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote.
+
+        Raises PublicationRefused if the remote had the branch and has it no more, unless it is our *own*: those are
+        deleted when they were merged.
+        """
 
     def ahead(self, policy: PublishPolicy) -> int:
         """How many commits of the user's own target branch the remote lacks, as last fetched: work starts without them.
@@ -720,6 +746,9 @@ class Repository(Protocol):
 
     def has_published(self, sha: str, policy: PublishPolicy) -> bool:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
+
+    def taken_back(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
+        """Those of *shas* that the target had, as it was once seen here, and has no more, as last fetched."""
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> Workspace:
         """The private workspace of that name, created on first use."""
@@ -733,8 +762,11 @@ class Repository(Protocol):
     def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
         """The commit in `base..HEAD` of *source* whose trailer carries *token*."""
 
-    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
-        """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
+    def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
+        """Push *sha* to the target, which must contain *onto*, the tip that *sha* was checked on top of (R5).
+
+        On a branch of our own, *onto* is `None`. Raises RemoteUnavailable or PublicationRefused.
+        """
 
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""
@@ -764,7 +796,16 @@ class Repository(Protocol):
         """Paths (`.mino/events/issue-7/0002-run-started.yml`) that the log's backup held and that are gone (R13)."""
 
     def back_up(self) -> None:
-        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (R13)."""
+        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (R13).
+
+        If that fails, the work goes on: it is told, and kept for `backup_failure`.
+        """
+
+    def backup_failure(self) -> BackupFailure | None:
+        """What has kept the log from being backed up since the last time that it could be; `None` if nothing."""
+
+    def left_locks(self) -> tuple[LeftLock, ...]:
+        """Locks in the repository's git that nobody seems to hold, and that are not known to be ours."""
 
 
 # --- The programs that do the work: coding agents and checks

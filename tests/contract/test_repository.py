@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
-from irontree.ports import CommitRefused, Committed, Document, Moved, Published, Repository
+from irontree.ports import CommitRefused, Committed, Document, Moved, Published, Repository, Rewritten
 from tests.support.memory_project import make_memory_project
 from tests.support.repositories import PLAIN, make_project, write
 
@@ -58,6 +58,37 @@ def test_what_does_not_contain_the_target_is_not_published(project, repository, 
     assert repository.base(policy) == tip
 
 
+def test_what_was_taken_back_from_the_target_is_not_brought_back(project, repository, policy):
+    """R5: the tip that a commit was checked on top of must still be part of the target."""
+    onto = project.push_from_elsewhere() if policy.remote else project.commit_here("mine.txt", "mine\n")
+    assert repository.base(policy) == onto
+    sha = project.work(onto)
+    earlier = project.take_back(policy)
+    assert repository.publish(sha, policy, onto=onto) == Rewritten(onto, earlier)
+    assert repository.base(policy) == earlier
+    assert repository.publish(sha, policy, onto=onto) == Rewritten(onto, earlier), "however often it was fetched since"
+
+
+def test_a_target_that_was_deleted_is_not_made_again(project, repository):
+    onto = repository.base(project.target)
+    sha = project.work()
+    project.delete_target()
+    assert repository.publish(sha, project.target, onto=onto) == Rewritten(onto, None)
+    with pytest.raises(PublicationRefused) as refused:
+        repository.base(project.target)
+    assert (refused.value.reason, bool(refused.value.remedy)) == ("target-gone", True)
+
+
+def test_what_moved_on_to_a_part_of_the_commit_is_no_obstacle(project, repository, policy):
+    """Such as a merge that was checked before a crash: it stands on the tip that the target has now."""
+    onto = repository.base(policy)
+    tip = project.push_from_elsewhere() if policy.remote else project.commit_here("mine.txt", "mine\n")
+    assert repository.base(policy) == tip
+    sha = project.work(tip)
+    assert repository.publish(sha, policy, onto=onto) == Published(sha)
+    assert repository.base(policy) == sha
+
+
 def test_a_merge_of_what_moved_can_be_published(project, repository, policy):
     sha = project.work()
     tip = project.push_from_elsewhere() if policy.remote else project.commit_here("mine.txt", "mine\n")
@@ -101,6 +132,19 @@ def test_it_says_whether_the_target_has_a_commit_whoever_published_it(project, r
     assert repository.has_published(sha, policy)
     assert not repository.has_published("0" * 40, policy)
     assert not repository.has_published(sha, policy.model_copy(update={"target_branch": "nowhere"}))
+
+
+def test_it_says_which_commits_the_target_had_and_has_no_more(project, repository, policy):
+    sha = project.work()
+    assert repository.taken_back([sha], policy) == frozenset(), "it was never there"
+    repository.publish(sha, policy)
+    assert repository.base(policy) == sha
+    assert repository.taken_back([sha, project.parents(sha)[0], "0" * 40], policy) == frozenset()
+    assert repository.taken_back([], policy) == frozenset()
+    project.take_back(policy)
+    repository.base(policy)
+    assert repository.taken_back([sha], policy) == {sha}
+    assert repository.taken_back([sha], policy.model_copy(update={"target_branch": "nowhere"})) == frozenset()
 
 
 def test_unsaved_work_of_the_user_is_never_overwritten(project, repository, policy):

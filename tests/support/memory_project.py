@@ -64,6 +64,16 @@ class MemoryProject:
     def take_remote_away(self) -> None:
         self.repository.failures += [RemoteUnavailable("nobody listens")] * 2
 
+    def take_back(self, policy: PublishPolicy) -> str:
+        branches, name = (
+            (self.repository.remote, "main") if policy.remote else (self.repository.refs, "refs/heads/main")
+        )
+        branches[name] = self.parents(branches[name])[0]
+        return branches[name]
+
+    def delete_target(self) -> None:
+        del self.repository.remote["main"]
+
     def protect_remote(self) -> None:
         self.repository.failures.append(PublicationRefused("protected branch hook declined", reason="refused"))
 

@@ -106,6 +106,17 @@ class Project:
         """Nobody listens where it was."""
         git(self.root, "remote", "set-url", "origin", "git://127.0.0.1:1/remote.git")
 
+    def take_back(self, policy: PublishPolicy) -> str:
+        """Somebody takes the newest commit of the target back; where it is then."""
+        if policy.remote:
+            git(self.remote, "update-ref", "refs/heads/main", "main~")
+            return head(self.remote, "main")
+        git(self.root, "reset", "--quiet", "--hard", "main~")
+        return self.tip()
+
+    def delete_target(self) -> None:
+        git(self.remote, "update-ref", "-d", "refs/heads/main")
+
     def protect_remote(self) -> None:
         """It takes nothing from now on."""
         hook(self.remote / "hooks", "pre-receive", "echo 'protected branch hook declined'; exit 1")

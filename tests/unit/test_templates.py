@@ -416,5 +416,7 @@ def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: st
     settings = policy(ORDINARY).model_copy(update={"publish": publish, "checks": ()})
     shown = approval_shown(tasks=(), policy=settings, loop_mode=False, questions=(), loop_id="")
     assert line in shown
+    assert "Where you have that branch checked out, your checkout is fast-forwarded" in shown
+    assert ("Your other branches stay" in shown) is bool(publish.remote)
     assert "If `package.json` appears" in shown
     assert "Loop Mode" not in shown

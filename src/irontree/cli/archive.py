@@ -18,7 +18,7 @@ from irontree.cli.output import Cell, OutputBlock, TextLines, listing, next_comm
 from irontree.cli.parser import JSON, argument, wait
 from irontree.domain.checks import DETECTION, commands_for
 from irontree.domain.plan import ExecutionPolicy
-from irontree.errors import ConfigRefused, NotEligible
+from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible
 from irontree.repository import GitRepository
 from irontree.services.consistency.audit import audit
 from irontree.services.loops.loop import open_loops
@@ -86,6 +86,8 @@ def export(app: App, repository: GitRepository, target: Path) -> Manifest:
     Raises Refused if *target* exists, and NotEligible if there is no log to export.
     """
     repository.back_up()
+    if failed := repository.backup_failure():  # the archive's refs would be older than its files
+        raise EnvironmentRefused(failed.reason, remedy=failed.remedy)
     layout = Layout(repository.root)
     events = _events(app)
     if not events:

@@ -26,6 +26,7 @@ from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
 from irontree.services.proposals.approval import unpushed
 from irontree.services.record import read_world
+from irontree.services.views.overview import backup_trouble
 from irontree.services.work.preflight import blockers_of, require_agent
 from irontree.store.locks import flock_works
 
@@ -152,6 +153,7 @@ def repository(context: Context, environment: Mapping[str, str]) -> Iterator[Exa
     yield _locks(app)
     yield from _runway(app, environment)
     yield from _forge(app)
+    yield from left_behind(app)
     yield _log(app)
 
 
@@ -221,6 +223,15 @@ def _access(app: App, agent: AgentSpec, environment: Mapping[str, str]) -> Itera
         yield Examined("bad", "agent", said, preset.log_in)
     elif preset.signed_in_here(environment, agent.environment) is False:
         yield Examined("note", "agent", f"{agent.adapter} may not be logged in here", preset.log_in)
+
+
+def left_behind(app: App) -> Iterator[Examined]:
+    """A back-up of the log that fails, and locks of git that nobody seems to hold."""
+    if trouble := backup_trouble(app):
+        words, overdue = trouble
+        yield Examined("bad" if overdue else "note", "back-up", words)
+    for lock in app.repository.left_locks():
+        yield Examined("note", "git lock", lock.what, lock.remedy)
 
 
 def _log(app: App) -> Examined:

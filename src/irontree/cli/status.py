@@ -106,6 +106,7 @@ def as_json(glance: StatusView) -> dict[str, Any]:
         "serving": found.serving,
         "next": _next(glance) or None,
         "problems": list(found.problems),
+        "backup": found.backup,
         "approvals_unknown": glance.unknown or None,
     }
 
@@ -123,6 +124,7 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
         yield loop_table(found.loops)
     yield from budget_blocks(found.budgets)
     yield from listing((*found.problems, *_undelivered(found.issues)), "bad", "Trouble")
+    yield from listing(filter(None, (found.backup,)), "asks", "Warning")
     yield from map(question_block, glance.asked)
     yield from listing(filter(None, (glance.unknown,)), "faint")
     if at_work := tuple(_at_work(glance)):

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -85,6 +85,24 @@ def kill_family(child: Child, *, sure: bool) -> bool:
         time.sleep(KILL_PAUSE)
         alive = family(child, sure=sure)
     return bool(found)
+
+
+def is_at_work(program: str, folders: Sequence[Path], but: Collection[str]) -> bool:
+    """Whether a process called *program*, or `program-…`, works below one of *folders*; not with a word of *but*.
+
+    Another user's process that does not show where it works is not counted.
+    """
+    return any(_works(process, program, folders, but) for process in _psutil().process_iter())
+
+
+def _works(process: Process, program: str, folders: Sequence[Path], but: Collection[str]) -> bool:
+    try:
+        if process.name() != program and not process.name().startswith(f"{program}-"):
+            return False
+        here = Path(process.cwd())
+        return any(map(here.is_relative_to, folders)) and not set(but).intersection(process.cmdline())
+    except (_psutil().Error, OSError):
+        return False
 
 
 def _descendants(pid: int) -> set[int]:

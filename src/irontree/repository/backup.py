@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
+from irontree.domain.timestamps import parsed, utc_text
 from irontree.errors import GitFailed
-from irontree.files import locked
+from irontree.files import Disk, locked, read_bytes
+from irontree.ports import BackupFailure
 from irontree.repository.git import DURABLY, FETCH, STATE_FOLDER, Git, remote_failure, said
 
 OURS = "refs/irontree/"
@@ -36,6 +41,28 @@ def back_up(git: Git, folder: Path) -> None:
             index.unlink(missing_ok=True)  # perhaps cut short by a power failure; it is only a cache
             tree = _write_tree(git, index)
         _commit(git, tree)
+
+
+_FAILURE_BYTES = 100_000
+
+
+def write_failure(path: Path, reason: str, remedy: str) -> None:
+    """Remember durably that the backup fails; the time is that of the first failure in a row."""
+    known = read_failure(path)
+    since = known.since if known else datetime.now(UTC)
+    text = json.dumps({"since": utc_text(since), "reason": reason, "remedy": remedy})
+    with suppress(OSError):  # a disk without room, which is told anyway
+        Disk().put(path, text.encode())
+
+
+def read_failure(path: Path) -> BackupFailure | None:
+    """What was remembered; `None` if the last backup succeeded."""
+    data = read_bytes(path, _FAILURE_BYTES)
+    try:
+        found = json.loads(data or "{}")
+        return BackupFailure(parsed(found["since"]), found["reason"], found["remedy"])
+    except (ValueError, KeyError, TypeError):  # not as we wrote it: the next backup tells
+        return None
 
 
 def _write_tree(git: Git, index: Path) -> str:

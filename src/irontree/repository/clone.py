@@ -19,6 +19,7 @@ from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.files import remove
 from irontree.ports import Document
 from irontree.repository.git import FETCH, Git
+from irontree.repository.locks import PrivateLocks
 from irontree.repository.settings import Settings
 
 _MAKING = ".making-"
@@ -61,8 +62,7 @@ class PrivateClone:
         self._borrow(self.git_dir)
         for name in _UNFINISHED:
             remove(self.git_dir / name)
-        for lock in (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock")):
-            lock.unlink(missing_ok=True)
+        PrivateLocks(self.git_dir).clear()
 
     def _is_intact(self) -> bool:
         """Whether it is complete, and nothing in it leads us elsewhere or blocks: a link, a pipe, another `.git`."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from irontree.errors import Cancelled, GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Cancellation
@@ -16,10 +17,12 @@ from irontree.processes import ChildProcesses, Completed
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, Process, capture
+from irontree.repository.locks import Locks
 
 if TYPE_CHECKING:
     from irontree.repository.reading import GitReader
 
+_NEVER = threading.Event()
 READ_SECONDS = 120
 CHANGE_SECONDS = 600
 
@@ -59,6 +62,11 @@ _NEVER_ASK = {
     "SSH_ASKPASS_REQUIRE": "never",
     "LC_MESSAGES": "C",
 }
+AGAIN_SECONDS: Final = (0.1, 0.2, 0.5)
+"""The pauses before git is asked again: after a signal ended it, or while another git holds a lock (R12)."""
+_NOT_REPEATED: Final = frozenset({"commit", "merge", "push"})
+"""Commands that may have had a part of their effect: whoever gives them looks first, and asks again itself."""
+
 _DROPPED_PREFIXES = ("GIT_", "PREFECT_", "IRONTREE_")
 _SIGNING = ("GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK")
 
@@ -94,6 +102,7 @@ class Git:
     folder: Path
     children: ChildProcesses
     environment: Mapping[str, str] = field(repr=False)
+    locks: Locks | None = field(default=None, repr=False)
     _use: _Use = field(default_factory=_Use, repr=False, compare=False)
 
     def at(self, folder: Path) -> Git:
@@ -129,7 +138,14 @@ class Git:
         return self._use.kept.enter_context(child)
 
     def ask(self, *words: str, stdin: bytes = b"") -> Captured:
-        """Run a read-only command and return the result, whatever its exit code."""
+        """Run a read-only command and return the result, whatever its exit code; again if a signal ended it."""
+        for _ in AGAIN_SECONDS:
+            answer = self._ask(words, stdin)
+            if answer.exit_code >= 0:
+                return answer
+        return self._ask(words, stdin)
+
+    def _ask(self, words: Sequence[str], stdin: bytes) -> Captured:
         return capture(
             [*_WORDS, *words], cwd=self.folder, environment=self._for_reads, seconds=READ_SECONDS, stdin=stdin
         )
@@ -159,18 +175,50 @@ class Git:
         cancel: Cancellation | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Run a command with effects, whatever its exit code. Raises Cancelled when asked to stop."""
-        done = self.children.run(
-            [*_WORDS, *words],
-            cwd=self.folder,
-            environment={**self.environment, **(variables or {})},
-            limits=ProcessLimits(seconds, cancel=cancel),
-            stdin=stdin,
-            leave_daemons=True,
-        )
-        if done.ended == "cancelled":
-            raise Cancelled(f"git {words[0]} was stopped in {self.folder}")
+        """Run a command with effects, whatever its exit code. Raises Cancelled when asked to stop.
+
+        It is given again if a signal ended it, or while a lock is in its way, unless it may have had an effect by then.
+        """
+        command = _command(words)
+        given = partial(self._run, words, command, stdin, ProcessLimits(seconds, cancel=cancel), variables or {})
+        done = given()
+        for pause in AGAIN_SECONDS:
+            if command in _NOT_REPEATED or not (was_killed(done) or lock_in_the_way(done.output)):
+                break
+            if (cancel or _NEVER).wait(pause):
+                raise Cancelled(f"git {command} was stopped in {self.folder}")
+            done = given()
         return done
+
+    def _run(
+        self, words: Sequence[str], command: str, stdin: bytes, limits: ProcessLimits, variables: Mapping[str, str]
+    ) -> Completed:
+        noted = self.locks.during(command, self.git_dir) if self.locks else nullcontext(lambda: None)
+        with noted as ended_by_itself:
+            done = self.children.run(
+                [*_WORDS, *words],
+                cwd=self.folder,
+                environment={**self.environment, **variables},
+                limits=limits,
+                stdin=stdin,
+                leave_daemons=True,
+            )
+            if done.ended == "exited" and (done.exit_code or 0) >= 0:
+                ended_by_itself()
+        if done.ended == "cancelled":
+            raise Cancelled(f"git {command} was stopped in {self.folder}")
+        lock = None if done.ok else lock_in_the_way(done.output)
+        if self.locks and (lock or was_killed(done)):
+            self.locks.clear(str(self.folder / lock) if lock else "")
+        return done
+
+    @property
+    def git_dir(self) -> Path:
+        """The folder of its own state: that of the repository, or of a linked worktree."""
+        dot_git = self.folder / ".git"
+        if not dot_git.is_file():
+            return dot_git
+        return self.folder / dot_git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
 
     def change(
         self,
@@ -186,10 +234,43 @@ class Git:
         return done.output.strip()
 
     def _failed(self, words: Sequence[str], output: str, exit_code: int | None) -> GitFailed:
-        killed = (exit_code or 0) < 0
-        command = next(word for word in words if not word.startswith("-") and "=" not in word)
-        message = output.strip() or ("a signal ended it" if killed else "no output")
-        return GitFailed(f"git {command} failed in {self.folder}: {message}", output=output, killed=killed)
+        killed = (exit_code or 0) < 0 or bool(_DIED.search(output))
+        message = output.strip() or (f"signal {-exit_code} ended it" if killed and exit_code else "no output")
+        lock = lock_in_the_way(output)
+        return GitFailed(
+            f"git {_command(words)} failed in {self.folder}: {message}",
+            output=output,
+            killed=killed,
+            remedy=way_past(self.folder / lock) if lock else None,
+        )
+
+
+def _command(words: Sequence[str]) -> str:
+    return next(word for word in words if not word.startswith("-") and "=" not in word)
+
+
+_DIED = re.compile(r"^(?!remote:).*died of signal \d+", re.MULTILINE)
+_LOCKED = re.compile(
+    r"^(?:error|fatal|warning): (?:.*Unable to create '(?P<lock>.+\.lock)'|could not lock config file (?P<config>.+))"
+    r": File exists",
+    re.MULTILINE,
+)
+
+
+def was_killed(done: Completed) -> bool:
+    """Whether a signal ended git, or a part of it: it has refused nothing, and may be asked again."""
+    return not done.ok and done.ended == "exited" and ((done.exit_code or 0) < 0 or bool(_DIED.search(done.output)))
+
+
+def lock_in_the_way(output: str) -> str | None:
+    """The lock file that git says exists already, as git names it; `None` if it says nothing of the kind."""
+    found = _LOCKED.search(output)
+    return (found["lock"] or f"{found['config']}.lock") if found else None
+
+
+def way_past(lock: Path) -> str:
+    """What a user does about a lock that is not ours."""
+    return f"another git holds {lock}: wait for it; if none is at work in that repository, remove the file, then repeat"
 
 
 def shown(path: str) -> str:
@@ -200,7 +281,8 @@ def shown(path: str) -> str:
 def said(done: Completed) -> str:
     """The output of a git child, and how it was ended if it did not exit by itself."""
     if done.ended == "exited":
-        return done.output
+        code = done.exit_code or 0
+        return done.output if code >= 0 else f"{done.output}\nsignal {-code} ended git".lstrip()
     return f"{done.output}\ngit was stopped after {done.seconds:.0f} s ({done.ended})".lstrip()
 
 
@@ -291,6 +373,8 @@ def remote_failure(what: str, output: str) -> RemoteFailed:
         return PublicationRefused(
             message, reason="hook-declined", remedy="satisfy the pre-push hook of this repository"
         )
+    if lock := lock_in_the_way(text):  # here, not there
+        return RemoteUnavailable(message, remedy=way_past(Path(lock)))
     for refusal in () if _TRANSIENT.search(text) else _REFUSALS:
         if re.search(refusal.pattern, text, re.IGNORECASE):
             return PublicationRefused(message, reason=refusal.reason, remedy=refusal.remedy)

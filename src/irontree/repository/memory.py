@@ -14,14 +14,17 @@ from pathlib import Path
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import (
+    BackupFailure,
     Blocker,
     Cancellation,
     CommitRefused,
     Committed,
     Document,
+    LeftLock,
     LineCount,
     Moved,
     Published,
+    Rewritten,
     Workspace,
     WorkspaceName,
 )
@@ -92,6 +95,10 @@ class MemoryRepository:
     hook: Hook = lambda _: None
     before_push: Callable[[str], None] = lambda _: None
     has_history: bool = False
+    had: dict[tuple[str | None, str], set[str]] = field(default_factory=dict)
+    """What branches were seen to contain, by remote and name."""
+    backup_failed: BackupFailure | None = None
+    locks_left: tuple[LeftLock, ...] = ()
     _workspaces: dict[str, MemoryWorkspace] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -119,9 +126,14 @@ class MemoryRepository:
         blockers = [Blocker("dirty-working-tree", f"in no commit: {', '.join(dirty)}", "commit them")] if dirty else []
         return (*blockers, *self.blockers)
 
-    def base(self, policy: PublishPolicy) -> str:
+    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         self._talk(policy)
-        return self._tip(policy)
+        branch = policy.target_branch
+        known = (policy.remote, branch) in self.had
+        if policy.remote and branch not in self.remote and known and not own:
+            raise PublicationRefused(f"{branch} was deleted", reason="target-gone", remedy="push it again")
+        tip = self._tip(policy)
+        return self._see(policy, tip) if branch in self.remote or not policy.remote else tip
 
     def ahead(self, policy: PublishPolicy) -> int:
         own, there = self.refs.get(_head(policy.target_branch)), self.remote.get(policy.target_branch)
@@ -133,6 +145,10 @@ class MemoryRepository:
         """Whether the target has *sha* in its history; it is always as it was last fetched."""
         here = self.refs.get(_head(policy.target_branch), "")
         return self.contains(self.remote.get(policy.target_branch, "") if policy.remote else here, sha)
+
+    def taken_back(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
+        had = self.had.get((policy.remote, policy.target_branch), set())
+        return frozenset(sha for sha in shas if sha in had and not self.has_published(sha, policy))
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> MemoryWorkspace:
         del policy
@@ -156,7 +172,7 @@ class MemoryRepository:
         found = [sha for sha in ours if token in _tokens(source.commit_of(sha).message)]
         return found[0] if len(found) == 1 else None
 
-    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
+    def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
         if policy.mode != "direct":
             raise ConfigRefused(
                 f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}",
@@ -164,11 +180,17 @@ class MemoryRepository:
             )
         self.before_push(sha)
         self._talk(policy)
-        tip = sha if policy.remote and policy.target_branch not in self.remote else self._tip(policy)
+        is_missing = policy.remote is not None and policy.target_branch not in self.remote
+        if is_missing and onto and (policy.remote, policy.target_branch) in self.had:
+            return Rewritten(onto, None)
+        tip = sha if is_missing else self._tip(policy)
+        if onto and not self.contains(tip, onto) and not self.contains(tip, sha):
+            return Rewritten(onto, tip)
         if tip not in self.history(sha) and sha not in self.history(tip):
             return Moved(tip)
         if policy.remote and (tip == sha or sha not in self.history(tip)):
             self.remote[policy.target_branch] = sha
+        self._see(policy, sha)
         followed = self._follows(policy.target_branch, sha)
         if not followed and policy.remote is None:
             raise PublicationRefused(
@@ -217,6 +239,12 @@ class MemoryRepository:
         if files and (last is None or self.commits[last].files != files):
             self.refs[LOG_REF] = self.add(Commit(files, (last,) if last else (), "The state of the log"))
 
+    def backup_failure(self) -> BackupFailure | None:
+        return self.backup_failed
+
+    def left_locks(self) -> tuple[LeftLock, ...]:
+        return self.locks_left
+
     def lost_files(self) -> tuple[str, ...]:
         backups = self.history(self.refs[LOG_REF]) if LOG_REF in self.refs else ()
         known = {path for sha in backups for path in self.commits[sha].files}
@@ -232,6 +260,10 @@ class MemoryRepository:
         if found is None:
             raise NoSuchBranch(f"there is no branch {policy.target_branch}")
         return found
+
+    def _see(self, policy: PublishPolicy, tip: str) -> str:
+        self.had.setdefault((policy.remote, policy.target_branch), set()).update(self.history(tip))
+        return tip
 
     def _talk(self, policy: PublishPolicy) -> None:
         if policy.remote and self.failures:

@@ -1,6 +1,6 @@
 """Publication, the only step that moves the target branch (R5), and blockers of a run in a repository.
 
-Never forced, never rewritten, nothing deleted (protocol, multi-agent git hygiene).
+Nothing of others is overwritten, rewritten or deleted (protocol, multi-agent git hygiene).
 """
 
 from __future__ import annotations
@@ -12,16 +12,25 @@ from typing import TYPE_CHECKING, NamedTuple
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.settings import leads_out
 from irontree.errors import NoSuchBranch, PublicationRefused, RemoteUnavailable
-from irontree.ports import Blocker, Moved, Published
+from irontree.ports import Blocker, Moved, Published, Rewritten
 from irontree.processes import Completed
-from irontree.repository.git import FETCH, Git, is_behind, remote_failure, said, shown
+from irontree.repository.git import (
+    DURABLY,
+    FETCH,
+    Git,
+    is_behind,
+    lock_in_the_way,
+    remote_failure,
+    said,
+    shown,
+    way_past,
+)
 from irontree.repository.location import worktrees
+from irontree.repository.moving import Move, Moving
 from irontree.repository.settings import Settings
 
 if TYPE_CHECKING:
     from irontree.repository.reading import GitReader
-
-_BUSY = "index.lock"
 
 
 def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
@@ -35,47 +44,79 @@ def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
     raise remote_failure(f"cannot fetch {policy.target_branch} from {policy.remote}", said(done))
 
 
-def publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
-    """Push *sha* to the remote, and bring the local branch up to it. Raises RemoteUnavailable, PublicationRefused."""
-    done = _push(git, sha, policy)
-    if not done.ok or is_behind(done.output):
-        found = _tip_after_failure(git, policy)
-        published = found is not None and git.repo.contains(found, sha)
-        if not published and found is not None and is_behind(done.output):
-            return Moved(found)
-        if not published:
-            raise remote_failure(f"cannot push to {policy.target_branch} on {policy.remote}", said(done))
-    return Published(sha, _follow(git, sha, policy))
+def publish_there(moving: Moving, sha: str, policy: PublishPolicy, onto: str | None) -> Published | Moved | Rewritten:
+    """Push *sha* to the remote, and bring the local branch up to it. Raises RemoteUnavailable, PublicationRefused.
 
-
-def _tip_after_failure(git: Git, policy: PublishPolicy) -> str | None:
-    """The remote's tip now: a push may have succeeded although its answer was lost."""
+    *onto* is the tip that *sha* was checked on top of; `None` means whatever is there, on a branch of our own. The
+    branch must still be at that tip, which is part of *sha*: so nothing is overwritten, and nothing that was taken
+    back is brought back.
+    """
+    git = moving.git
+    if onto is None or not git.repo.contains(sha, onto):
+        tip = fetched_tip(git, policy)
+    else:
+        tip = onto if git.repo.commit_of(tracking_branch(policy)) else None  # the remote never had the branch
+    if tip is not None and not git.repo.contains(sha, tip):
+        return _found(moving, sha, policy, onto, tip)
+    done = _push(git, sha, policy, tip)
+    if done.ok and not is_behind(done.output):
+        return Published(sha, _follow(moving, sha, policy))
+    refused = remote_failure(f"cannot push to {policy.target_branch} on {policy.remote}", said(done))
     try:
-        return fetched_tip(git, policy)
+        found = fetched_tip(git, policy)
     except (RemoteUnavailable, PublicationRefused):
-        return None  # the push's own message is the better reason
+        raise refused from None  # it is the better reason
+    if found is None and onto and tip and is_behind(done.output):
+        return Rewritten(tip, None)
+    if found is None or not (git.repo.contains(found, sha) or is_behind(done.output)):
+        raise refused
+    if found != tip and git.repo.contains(sha, found) and git.repo.contains(found, onto or found):
+        return publish_there(moving, sha, policy, found)  # it moved on to what we stand on as well
+    return _found(moving, sha, policy, onto, found)
 
 
-def _push(git: Git, sha: str, policy: PublishPolicy) -> Completed:
+def _found(
+    moving: Moving, sha: str, policy: PublishPolicy, onto: str | None, found: str
+) -> Published | Moved | Rewritten:
+    """The outcome where the remote's branch is at *found*: a push may have arrived although its answer was lost."""
+    repo = moving.git.repo
+    if repo.contains(found, sha):
+        return Published(sha, _follow(moving, sha, policy))
+    return Rewritten(onto, found) if onto and not repo.contains(found, onto) else Moved(found)
+
+
+def _push(git: Git, sha: str, policy: PublishPolicy, tip: str | None) -> Completed:
+    """Push *sha*, which contains *tip*, onto a branch that is at *tip*; or that does not exist, without one.
+
+    The lease is no force: what it lets pass is a fast-forward. It refuses one from another tip, an earlier one too.
+    """
+    lease = f"refs/heads/{policy.target_branch}:{tip or ''}"
     return git.run(
-        *("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"),
+        *("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", f"--force-with-lease={lease}"),
         *(str(policy.remote), f"{sha}:refs/heads/{policy.target_branch}"),
     )
 
 
-def publish_here(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
+def publish_here(moving: Moving, sha: str, policy: PublishPolicy, onto: str | None) -> Published | Moved | Rewritten:
     """Move the local branch, where there is no remote. Raises RemoteUnavailable, PublicationRefused."""
+    git = moving.git
     branch = local_branch(policy)
     current = git.repo.commit_of(branch)
     if current is None:
         raise no_branch(git, policy)
+    if git.repo.contains(current, sha):
+        return Published(sha)
+    if onto and not git.repo.contains(current, onto):
+        return Rewritten(onto, current)
     if not git.repo.contains(sha, current):
-        return Published(sha) if git.repo.contains(current, sha) else Moved(current)
-    refused = _fast_forward(git, sha, branch)
+        return Moved(current)
+    refused = _fast_forward(moving, sha, branch, current)
     if refused is None:
         return Published(sha)
-    if _BUSY in refused:
-        raise RemoteUnavailable(f"another git command is at work in your checkout: {refused}", remedy="try again")
+    if lock := lock_in_the_way(refused):
+        raise RemoteUnavailable(
+            f"another git command is at work in your checkout: {refused}", remedy=way_past(git.folder / lock)
+        )
     raise PublicationRefused(
         f"your checkout of {policy.target_branch} cannot take up the new commit: {refused}",
         reason="checkout-not-clean",
@@ -83,14 +124,17 @@ def publish_here(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved
     )
 
 
-def _follow(git: Git, sha: str, policy: PublishPolicy) -> str | None:
-    """Bring the local branch up to what was published; a warning if it cannot follow."""
-    refused = _fast_forward(git, sha, local_branch(policy))
+def _follow(moving: Moving, sha: str, policy: PublishPolicy) -> str | None:
+    """Bring the user's checkout of the branch up to what was published; a warning if it cannot follow."""
+    git = moving.git
+    own, checked_out = git.repo.commit_of(local_branch(policy)), _worktree_of(git, local_branch(policy))
+    if own is None or checked_out is None:
+        return None  # nobody stands on it: nothing of the user's is moved behind their back
+    refused = moving.fast_forward(checked_out, local_branch(policy), sha)
     if refused is None:
         return None
     theirs = f"{policy.remote}/{policy.target_branch}"
-    own = git.repo.commit_of(local_branch(policy))
-    if own and not git.repo.contains(sha, own):
+    if not git.repo.contains(sha, own):
         return (
             f"your own {policy.target_branch} could not follow: it has commits that {theirs} has not; "
             "`git pull --rebase` puts them on top, then `git push`"
@@ -99,15 +143,12 @@ def _follow(git: Git, sha: str, policy: PublishPolicy) -> str | None:
     return f"your own {policy.target_branch} could not follow; when you are ready: `{command}` ({refused})"
 
 
-def _fast_forward(git: Git, sha: str, branch: str) -> str | None:
-    """Move the local *branch* ahead to *sha*, also where it is checked out; returns git's refusal, else `None`."""
-    checked_out = _worktree_of(git, branch)
-    if checked_out is None and git.repo.commit_of(branch) is None:
-        return None  # there is no such branch here, and it is not needed
-    if checked_out is None:
-        done = git.run(*FETCH, ".", f"{sha}:{branch}")
-    else:
-        done = git.at(checked_out).run("-c", "merge.autoStash=false", "merge", "--quiet", "--ff-only", sha)
+def _fast_forward(moving: Moving, sha: str, branch: str, current: str) -> str | None:
+    """Move the local *branch* from *current* to *sha*, which contains it; returns git's refusal, else `None`."""
+    checked_out = _worktree_of(moving.git, branch)
+    if checked_out is not None:
+        return moving.fast_forward(checked_out, branch, sha)
+    done = moving.git.run(*DURABLY, "update-ref", branch, sha, current)
     return None if done.ok else said(done).strip()
 
 
@@ -119,6 +160,17 @@ def _worktree_of(git: Git, branch: str) -> Path | None:
         if worktree.branch == branch:
             return worktree.path if (worktree.path / ".git").exists() else git.folder
     return None
+
+
+def target_gone(policy: PublishPolicy, lost: str) -> PublicationRefused:
+    """The exception for a target that was deleted on the remote; *lost* is where it was when it was last seen."""
+    branch, remote = policy.target_branch, policy.remote
+    return PublicationRefused(
+        f"{branch} was deleted on {remote}; it was at {lost[:12]}",
+        reason="target-gone",
+        remedy=f"`git push {remote} {lost[:12]}:refs/heads/{branch}` puts it there again; `git fetch --prune {remote}` "
+        "lets the next publication make it anew; then go on",
+    )
 
 
 def no_branch(git: Git, policy: PublishPolicy) -> NoSuchBranch:
@@ -148,11 +200,22 @@ _FIELDS = {"1": 8, "u": 10, "?": 1}
 
 
 def blockers(
-    git: Git, publish: PublishPolicy, workspace: WorkspacePolicy, exempt: Sequence[str]
+    moving: Moving, publish: PublishPolicy, workspace: WorkspacePolicy, exempt: Sequence[str]
 ) -> tuple[Blocker, ...]:
     """All blockers, the most basic first, from the local repository alone."""
-    settings = git.repo.settings
-    return (*_checkout(git, publish, exempt), *_identity(settings), *_target(git, publish, settings, workspace))
+    git, settings = moving.git, moving.git.repo.settings
+    cut_off = moving.pending()
+    checkout = (_half_moved(cut_off),) if cut_off else _checkout(git, publish, exempt)
+    return (*checkout, *_identity(settings), *_target(git, publish, settings, workspace))
+
+
+def _half_moved(move: Move) -> Blocker:
+    """For a move that could not be settled: what it changed must not pass for changes of the user."""
+    return Blocker(
+        "checkout-half-moved",
+        f"the fast-forward of {move.worktree} to {move.after[:12]} was cut off",
+        "commit nothing there: `irontree checkup repair` finishes or undoes it, and leaves your own changes alone",
+    )
 
 
 class Checkout(NamedTuple):

@@ -21,6 +21,9 @@ os.environ.update(_OF_ITS_OWN)
 
 T = TypeVar("T")
 
+_QUESTIONS = 3
+"""How often the child that answers is asked the same, when it has ended."""
+
 
 class Runner(Protocol):
     """What a reader needs of `Git`, which itself has a reader."""
@@ -97,16 +100,20 @@ class GitReader(git.Repo):
         return parse_settings(self.git.config("--list", "-z"))
 
     def _answer(self, question: Callable[[str], T], name: str) -> T | None:
-        try:
-            return question(name)
-        except ValueError:  # there is no such object, or nothing can have such a name
-            return None
-        except GitFailed:  # the child was for this one query
-            raise
-        except (EnvironmentRefused, BrokenPipeError) as error:
-            self.git.clear_cache()  # it has ended, or would give this answer to the next query
-            message = f"git cat-file does not answer in {self.working_dir}: {error}"
-            raise GitFailed(message, remedy="look there with `git fsck`") from error
+        for left in reversed(range(_QUESTIONS)):
+            try:
+                return question(name)
+            except ValueError:  # there is no such object, or nothing can have such a name
+                return None
+            except GitFailed:  # the child was for this one query
+                raise
+            except (EnvironmentRefused, BrokenPipeError) as error:
+                self.git.clear_cache()  # it has ended, or would give this answer to the next query
+                if left and isinstance(error, BrokenPipeError):  # it was killed, perhaps
+                    continue
+                message = f"git cat-file does not answer in {self.working_dir}: {error}"
+                raise GitFailed(message, remedy="look there with `git fsck`") from error
+        return None
 
 
 class _Commands(git.Git):

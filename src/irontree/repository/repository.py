@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import ConfigRefused, EnvironmentRefused, GitFailed, NotARepository
-from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
+from irontree.ports import (
+    BackupFailure,
+    Blocker,
+    Document,
+    LeftLock,
+    LineCount,
+    Moved,
+    Published,
+    Rewritten,
+    Workspace,
+    WorkspaceName,
+)
 from irontree.processes import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
 from irontree.repository import backup, publication
 from irontree.repository.backup import LOG_REF, OURS
 from irontree.repository.clone import PrivateClone, object_stores
-from irontree.repository.git import FETCH, Git, git_environment, shown, workspace_environment
+from irontree.repository.git import FETCH, STATE_FOLDER, Git, git_environment, shown, way_past, workspace_environment
 from irontree.repository.location import common_dir, main_worktree
+from irontree.repository.locks import PrivateLocks, UsersLocks
+from irontree.repository.moving import Moving
 from irontree.repository.publication import local_branch, no_branch, tracking_branch
 from irontree.repository.settings import Settings, parse_settings
 from irontree.repository.workspace import GitWorkspace
@@ -26,17 +40,29 @@ _BATCH = 500
 _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
 
 
+def _silent(_: str) -> None:
+    pass
+
+
 def open_repository(
-    start: Path, children: ChildProcesses, cache_root: Path, environment: Mapping[str, str]
+    start: Path,
+    children: ChildProcesses,
+    cache_root: Path,
+    environment: Mapping[str, str],
+    note: Callable[[str], None] = _silent,
 ) -> GitRepository:
     """Open the repository that *start* is in, from whatever linked worktree or subfolder.
 
-    Workspaces go to `cache_root/irontree/<repo-id>/`. *environment* is the caller's. Raises NotARepository.
+    Workspaces go to `cache_root/irontree/<repo-id>/`. *environment* is the caller's; *note* is told in one line each
+    what of a killed git was put right. Raises NotARepository.
     """
     if not start.is_dir():
         raise NotARepository(f"{start} is not a folder", remedy="go to a git repository")
     git = Git(start, children, git_environment(environment))
-    return GitRepository(git.at(main_worktree(git)), cache_root, environment)
+    root = main_worktree(git)
+    usual = root / ".git"
+    locks = UsersLocks(root, usual if usual.is_dir() else common_dir(git), note)
+    return GitRepository(replace(git.at(root), locks=locks), locks, cache_root, environment)
 
 
 @dataclass(frozen=True)
@@ -44,8 +70,23 @@ class GitRepository:
     """The port `Repository`, on the git that the user has; *git* is in the main worktree."""
 
     git: Git
+    locks: UsersLocks
     cache_root: Path
     environment: Mapping[str, str] = field(repr=False)
+
+    @contextmanager
+    def driven(self) -> Iterator[None]:
+        """Settle what a killed git left in the user's repository, and keep git's answering child for the block.
+
+        What cannot be settled now is told, and tried again next time: it stops no other work.
+        """
+        with self.git.use():
+            try:
+                self.locks.clear()
+                self._moving.settle()
+            except EnvironmentRefused as error:
+                self.locks.note(f"what a killed git left in {self.root} cannot be settled now: {error.message}")
+            yield
 
     @property
     def root(self) -> Path:
@@ -212,15 +253,18 @@ class GitRepository:
         self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
     ) -> tuple[Blocker, ...]:
         """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
-        return publication.blockers(self.git, policy, workspace, exempt)
+        return publication.blockers(self._moving, policy, workspace, exempt)
 
-    def base(self, policy: PublishPolicy) -> str:
+    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         """The commit new work starts from: the remote target's tip (fetched), or the local branch if there is none.
 
-        A branch that only exists here will be made on the remote by the first publication.
-        Raises RemoteUnavailable, PublicationRefused, NoSuchBranch.
+        A branch that only exists here will be made on the remote by the first publication. One that the remote had, and
+        has no more, is not made again, unless it is our *own*. Raises RemoteUnavailable, PublicationRefused,
+        NoSuchBranch.
         """
         found = publication.fetched_tip(self.git, policy) if policy.remote else None
+        if found is None and not own and policy.remote and (lost := self.read_ref(tracking_branch(policy))):
+            raise publication.target_gone(policy, lost)
         found = found or self.read_ref(local_branch(policy))
         if found is None:
             raise no_branch(self.git, policy)
@@ -237,17 +281,28 @@ class GitRepository:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
         return self.contains(tracking_branch(policy) if policy.remote else local_branch(policy), sha)
 
+    def taken_back(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
+        """Those of *shas* that the target had, as its reflog here says, and has no more, as last fetched."""
+        ref = tracking_branch(policy) if policy.remote else local_branch(policy)
+        if (tip := self.read_ref(ref)) is None:
+            return frozenset()
+        lacking = frozenset(shas).intersection(self._listed(shas, "--ignore-missing", but=("--not", tip)))
+        if not lacking:
+            return lacking
+        had = dict.fromkeys(self.git.repo.git.rev_list("--walk-reflogs", ref, with_exceptions=False).split())
+        return lacking.difference(self._listed(sorted(lacking), but=("--not", *had)))
+
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
         folder = self._cache() / name
-        clone = PrivateClone(folder, self.git, self._common_dir)
+        clone = PrivateClone(folder, self.git, self.locks.common_dir)
         settings = cache(lambda: self.git.repo.settings)
         scrubbed = scrubbed_environment(self.environment)
         return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self._keep_from, settings)
 
     def stores(self) -> tuple[Path, ...]:
         """The object stores that its workspaces borrow from; git has to read them wherever it runs for a workspace."""
-        return object_stores(self._common_dir)
+        return object_stores(self.locks.common_dir)
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
         """Point `refs/irontree/...` *ref* at *sha*, fetched from *source*; idempotent.
@@ -272,8 +327,10 @@ class GitRepository:
         found = [sha for sha, tokens in _trailers(text) if token in tokens]
         return found[0] if len(found) == 1 else None
 
-    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
-        """Make *sha* reachable from the target branch (never forced), or say which tip has to be merged first.
+    def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
+        """Make *sha* reachable from the target branch, or say which tip has to be merged first.
+
+        *onto* is the tip that it was checked on top of; `None` on a branch of our own.
 
         Raises ConfigRefused, RemoteUnavailable, PublicationRefused.
         """
@@ -283,7 +340,7 @@ class GitRepository:
                 remedy="merge its request",
             )
         publish = publication.publish_there if policy.remote else publication.publish_here
-        return publish(self.git, sha, policy)
+        return publish(self._moving, sha, policy, onto)
 
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none.
@@ -344,8 +401,34 @@ class GitRepository:
             yield from self.git.repo.git.rev_list(*options, *shas[start : start + _BATCH], *but, "--").split()
 
     def back_up(self) -> None:
-        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (R13)."""
-        backup.back_up(self.git, self._cache())
+        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (R13).
+
+        A failure is told and written down, with the time of the first in a row.
+        """
+        try:
+            backup.back_up(self.git, self._cache())
+        except (EnvironmentRefused, OSError) as error:
+            words = error.message if isinstance(error, EnvironmentRefused) else str(error)
+            remedy = getattr(error, "remedy", None) or "`irontree checkup repair` tries again"
+            self.locks.note(f"the log could not be backed up: {words} ({remedy})")
+            backup.write_failure(self._failure, words, remedy)
+        else:
+            self._failure.unlink(missing_ok=True)
+
+    def backup_failure(self) -> BackupFailure | None:
+        """What has kept the log from being backed up since the last time that it could be; `None` if nothing."""
+        return backup.read_failure(self._failure)
+
+    @property
+    def _failure(self) -> Path:
+        return self.root / STATE_FOLDER / ".backup-failed"
+
+    def left_locks(self) -> tuple[LeftLock, ...]:
+        """Locks in the repository's git that nobody seems to hold, and that are not known to be ours."""
+        return tuple(
+            LeftLock(f"{lock.path} is {lock.seconds / 60:.0f} min old", way_past(lock.path))
+            for lock in self.locks.standing()
+        )
 
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone, archived streams excepted (R13)."""
@@ -355,7 +438,12 @@ class GitRepository:
         self.keep(sha, ref, source=source)
 
     def _git_of(self, workspace: Path) -> Git:
-        return Git(workspace, self.git.children, workspace_environment(self.environment, workspace))
+        environment = workspace_environment(self.environment, workspace)
+        return Git(workspace, self.git.children, environment, PrivateLocks(workspace / ".git"))
+
+    @property
+    def _moving(self) -> Moving:
+        return Moving(self.git, self.locks.common_dir / "irontree" / "move.json", self.locks.note)
 
     def _cache(self) -> Path:
         folder = self.cache_root / "irontree" / self.id
@@ -375,13 +463,6 @@ class GitRepository:
     def _set(self, name: str, value: str) -> None:
         self.git.change("config", "--local", name, value)
         vars(self).pop("_ours", None)  # read again
-
-    @cached_property
-    def _common_dir(self) -> Path:
-        usual = self.root / ".git"
-        if usual.is_dir():
-            return usual
-        return common_dir(self.git)
 
 
 def _trailers(log: str) -> Iterator[tuple[str, set[str]]]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.files import remove
+from irontree.files import disk_errors, remove
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
+from irontree.processes import Completed
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.clone import PrivateClone, copy_files, require_inside, write_inside
-from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said, shown
+from irontree.repository.git import AGAIN_SECONDS, DURABLY, STATE_FOLDER, Git, said, shown, was_killed
 from irontree.repository.settings import Settings
 
 T = TypeVar("T")
@@ -24,6 +26,22 @@ SETUP_SECONDS = 1800
 COMMIT_SECONDS = 900
 COMMITS_LISTED = 20
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+
+
+P = ParamSpec("P")
+
+
+def _told_in_words(
+    method: Callable[Concatenate[GitWorkspace, P], T],
+) -> Callable[Concatenate[GitWorkspace, P], T]:
+    """Let what the disk refuses end as EnvironmentRefused, which names the workspace and what to check."""
+
+    @wraps(method)
+    def told(self: GitWorkspace, /, *arguments: P.args, **options: P.kwargs) -> T:
+        with disk_errors(self.path):
+            return method(self, *arguments, **options)
+
+    return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +63,7 @@ class GitWorkspace:
         """Its folder, in the user's cache."""
         return self.git.folder
 
+    @_told_in_words
     def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
         """Put HEAD at *base*, detached, and the files as in *tree_of* or *base*; then copy and set up.
 
@@ -59,6 +78,7 @@ class GitWorkspace:
         self._require_hooks(settings)
         self._prepared_for.write_text(base, encoding="ascii")
 
+    @_told_in_words
     def commit(
         self,
         message: str,
@@ -81,11 +101,13 @@ class GitWorkspace:
                 return None
         except GitFailed as error:  # a name, a link or an encoding that git cannot commit
             return CommitRefused(error.output or error.message)
-        refused = self._try_commit(message)
+        refused = self._try_commit(message, base)
         if refused and not self.git.repo.git.diff("--cached", "--name-only"):
             return None  # not a change after all: line ends, filters
         if refused and self._stage() is not None:  # hooks reformatted something
-            refused = self._try_commit(message)
+            refused = self._try_commit(message, base)
+        if refused is None and self.clone.has_hooks(settings):
+            refused = self._put_right(message, base)
         if refused:
             return refused
         return self._committed(whole=not left and self._takes_all(settings))._replace(joined=joined)
@@ -102,6 +124,7 @@ class GitWorkspace:
         found = self.git.repo.git.log(*words, with_exceptions=False)
         return tuple(map(shown, found.splitlines()[:COMMITS_LISTED]))
 
+    @_told_in_words
     def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
         """Make one commit on *base* that changes that file alone, hooks included; None if git sees no change.
 
@@ -117,6 +140,7 @@ class GitWorkspace:
         beside = ", ".join(path for path in made.files if path != document.path)
         return CommitRefused(f"hooks changed other files as well, which nobody has verified: {beside}")
 
+    @_told_in_words
     def salvage(self, base: str, ref: str) -> str | None:
         """Keep all that differs from *base* (commits, edits, untracked files) under *ref* in the user's repository.
 
@@ -135,6 +159,7 @@ class GitWorkspace:
             self.keep(sha, ref, self)
         return sha
 
+    @_told_in_words
     def merge(self, ours: str, theirs: str, message: str) -> str | None:
         """Merge *theirs* into *ours*, hooks included; None on conflict. The workspace must be prepared afterwards."""
         self._prepared_for.unlink(missing_ok=True)
@@ -273,12 +298,39 @@ class GitWorkspace:
         for entry in self.git.repo.paths("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"):
             yield entry[:2], entry[3:]
 
-    def _try_commit(self, message: str) -> CommitRefused | None:
-        done = self.git.run(
-            *(*DURABLY, "commit", "--quiet", "--cleanup=whitespace", "--file=-"),
+    def _try_commit(self, message: str, base: str) -> CommitRefused | None:
+        """Commit what is staged on *base*; again if a signal ended git before it had."""
+        done = self._give_commit(message)
+        for _ in AGAIN_SECONDS:
+            if done.ok or not was_killed(done) or not self.git.repo.stands_at(base):
+                break
+            done = self._give_commit(message)
+        made = done.ok or (was_killed(done) and not self.git.repo.stands_at(base))
+        return None if made else CommitRefused(said(done))
+
+    def _give_commit(self, message: str, *options: str) -> Completed:
+        return self.git.run(
+            *(*options, *DURABLY, "commit", "--quiet", "--cleanup=whitespace", "--file=-"),
             stdin=message.encode(),
             seconds=COMMIT_SECONDS,
         )
+
+    def _put_right(self, message: str, base: str) -> CommitRefused | None:
+        """After hooks: HEAD must be one commit on *base*, and have the trailers of *message*; they are put back."""
+        found = self.git.repo.git.log("-1", "--format=%P%x00%(trailers:only,unfold)%x00%B", "HEAD")
+        parents, trailers, written = found.split("\0")
+        if parents != base:
+            return CommitRefused(f"a hook left something else than one commit on {base[:12]}: look at post-commit")
+        lost = [
+            line for line in message.splitlines() if line.startswith("Irontree-") and line not in trailers.split("\n")
+        ]
+        if not lost:
+            return None
+        words = [word for line in lost for word in ("--trailer", line)]
+        whole = self.git.read("interpret-trailers", *words, stdin=written.encode()).decode()
+        self.git.change("reset", "--quiet", "HEAD")  # what the hooks staged behind the commit is not part of it
+        self.git.change("reset", "--quiet", "--soft", base)
+        done = self._give_commit(whole, *_NO_HOOKS)
         return None if done.ok else CommitRefused(said(done))
 
     def _committed(self, *, whole: bool) -> Committed:

@@ -109,6 +109,16 @@ class World:
                 remedy="put it back into the document and approve that",
             )
 
+    def landed(self, state: TaskState) -> str | None:
+        """The commit of finished work that was pushed to its target; `None` of all other work.
+
+        A request may be squashed when it is merged: its commit need not be there.
+        """
+        plan = self.plans.get(state.task_key)
+        published = state.code_publication_state == "published" and state.phase in (Phase.VERIFIED, Phase.DONE)
+        pushed = plan is not None and plan.policy.publish.mode == "direct" and not state.request
+        return state.code_ref if published and pushed else None
+
     def scope(
         self, keys: Iterable[str], budget_left: int = 1, overspent: Mapping[str, str] = NOTHING_OVERSPENT
     ) -> Scope:

@@ -190,6 +190,23 @@ def test_a_lock_that_git_left_in_the_users_repository_is_not_ours_to_remove(plac
     assert lock.exists()
 
 
+def test_killed_while_the_users_checkout_is_moved_nothing_of_it_is_left_half_done(place):
+    """Files and index are written by then, and HEAD and the branch are locked (R5)."""
+    place.lay_out()
+    waits = f"[ $1 = prepared ] && grep -q refs/heads/main && {{ {place.wait_once()}; }}; exit 0"
+    hook(place.root / ".git" / "hooks", "reference-transaction", waits)
+    place.kill_in_the_middle()
+    place.witness.wait_until_all_are_gone()
+    assert [path.name for path in (place.root / ".git").glob("HEAD.lock")] == ["HEAD.lock"]
+    assert "A  greet.txt" in git(place.root, "status", "--porcelain")
+    app = place.finish()
+    assert events(app) == UNHARMED
+    assert git(place.root, "status", "--porcelain") == "?? SPEC.md"
+    assert git(place.root, "rev-parse", "main") == git(place.folder / "remote.git", "rev-parse", "main")
+    assert [*(place.root / ".git").rglob("*.lock")] == []
+    assert_done_once(place, app)
+
+
 def test_of_two_drivers_one_is_told_that_the_other_is_at_work(place):
     place.lay_out(agent=place.wait_once())
     first = place.start()

@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
+from irontree.domain.timestamps import utc_text
 from irontree.errors import GitFailed
 from irontree.repository.backup import versions
-from tests.support.repositories import everything, git, head
+from tests.support.repositories import everything, git, head, hook
 
 LOG = "refs/irontree/log"
 
@@ -149,3 +150,28 @@ def test_a_content_that_is_gone_from_it_is_named_and_not_taken_for_an_empty_file
     (project.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(GitFailed, match=blob):
         versions(project.repository.git, [path])
+
+
+def test_a_backup_that_fails_stops_nothing_and_is_remembered_from_the_first_time_on(project, state):
+    project.repository.back_up()
+    refusing = hook(project.root / ".git/hooks", "reference-transaction", "grep -q irontree/log && exit 1; exit 0")
+    put(project, "events/issue-1/0002-run-started.yml")
+    project.repository.back_up()
+    first = project.repository.backup_failure()
+    assert "git update-ref failed" in first.reason
+    remembered = (state / ".backup-failed").read_text().replace(utc_text(first.since), "2026-01-02T03:04:05Z")
+    (state / ".backup-failed").write_text(remembered)
+    project.repository.back_up()
+    assert utc_text(project.repository.backup_failure().since) == "2026-01-02T03:04:05Z"
+    refusing.unlink()
+    project.repository.back_up()
+    assert project.repository.backup_failure() is None
+    assert ".mino/events/issue-1/0002-run-started.yml" in backed_up(project)
+
+
+def test_a_lock_that_a_killed_backup_left_is_in_nobodys_way(project, state):
+    (project.root / ".git/refs/irontree").mkdir(parents=True)
+    (project.root / ".git/refs/irontree/log.lock").touch()
+    project.repository.back_up()
+    assert project.repository.backup_failure() is None
+    assert backed_up(project)

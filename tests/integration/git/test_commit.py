@@ -220,13 +220,12 @@ def test_what_a_hook_leaves_beside_the_commit_is_dropped_and_reported(hooks, att
     assert git(attempt.path, "status", "--porcelain") == ""
 
 
-def test_a_hook_that_removes_our_trailer_does_not_stop_us(project, hooks, attempt):
-    """Then the ref alone tells that the commit is ours."""
+def test_a_commit_whose_trailer_a_hook_removed_is_found_by_it_after_all(project, hooks, attempt):
     hook(hooks, "commit-msg", 'sed -i.bak /Irontree-Run/d "$1"')
     write(attempt.path, work="done\n")
     made = attempt.commit()
     assert isinstance(made, Committed)
-    assert project.repository.find_token("issue-1/aa/2", base=attempt.base, source=attempt.workspace) is None
+    assert project.repository.find_token("issue-1/aa/2", base=attempt.base, source=attempt.workspace) == made.sha
 
 
 def test_hooks_do_not_see_the_tokens_of_the_caller(project, hooks, tmp_path):
@@ -298,3 +297,48 @@ def test_it_stops_neither_the_salvage_of_the_rest_nor_the_next_attempt(attempt, 
     attempt.workspace.prepare(attempt.base)
     attempt.shell("echo better > work.txt")
     assert isinstance(attempt.commit(), Committed)
+
+
+REWRITING = {
+    "prepare-commit-msg": "sed -i.bak /^Irontree/d $1",
+    "commit-msg": "printf 'ABC-1: work\\n\\nSigned-off-by: A <a@b.c>\\n' > $1",
+    "post-commit": '[ "$AMENDING" ] || AMENDING=1 git commit --quiet --amend --message "ABC-1: work"',
+}
+"""Hooks that take our trailer away: from the message, with the message, and behind the commit."""
+
+
+@pytest.mark.parametrize(("name", "script"), REWRITING.items())
+def test_a_hook_that_rewrites_the_message_keeps_its_words_and_ours_is_put_back(attempt, hooks, name, script):
+    hook(hooks, name, script)
+    write(attempt.path, **{"work.txt": "done\n"})
+    made = attempt.commit()
+    assert isinstance(made, Committed)
+    assert attempt.log() == [made.sha], "no second commit"
+    text = git(attempt.path, "log", "-1", "--format=%B")
+    assert text.splitlines()[0] == ("[run] #1: work" if name == "prepare-commit-msg" else "ABC-1: work")
+    assert git(attempt.path, "log", "-1", "--format=%(trailers:only)").splitlines()[-1] == MESSAGE.splitlines()[-1]
+    assert made.files == ("work.txt",)
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["git reset --quiet --hard HEAD~", '[ "$SECOND" ] || SECOND=1 git commit --quiet --allow-empty --message second'],
+    ids=["takes it back", "commits once more"],
+)
+def test_a_hook_that_leaves_anything_but_one_commit_is_refused_in_words(attempt, hooks, script):
+    hook(hooks, "post-commit", script)
+    write(attempt.path, **{"work.txt": "done\n"})
+    refused = attempt.commit()
+    assert isinstance(refused, CommitRefused)
+    assert "post-commit" in refused.output
+
+
+@pytest.mark.parametrize("name", ["pre-commit", "post-commit"])
+def test_a_git_that_is_killed_in_the_middle_of_the_commit_is_asked_again_and_commits_once(
+    attempt, hooks, tmp_path, name
+):
+    hook(hooks, name, f"[ -e '{tmp_path}/died' ] || {{ touch '{tmp_path}/died'; kill -9 $PPID; }}")
+    write(attempt.path, **{"work.txt": "done\n"})
+    made = attempt.commit()
+    assert isinstance(made, Committed)
+    assert attempt.log() == [made.sha]

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_a_cache_inside_the_repository_is_refused(project):
     """Node would find the packages of the repository around it."""
     inside = project.root / ".cache"
     with pytest.raises(EnvironmentRefused, match="inside the repository"):
-        type(project.repository)(project.repository.git, inside, os.environ).workspace("run", PLAIN)
+        replace(project.repository, cache_root=inside).workspace("run", PLAIN)
 
 
 def test_it_has_no_remote_no_branch_and_no_objects_of_its_own(workspace):

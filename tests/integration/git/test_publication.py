@@ -72,8 +72,8 @@ def test_a_branch_that_the_remote_lacks_is_made_there(project):
     policy = PublishPolicy(remote="origin", target_branch="release")
     assert project.repository.base(policy) == head(project.root)
     sha = project.work()
-    assert project.repository.publish(sha, policy) == Published(sha)
-    assert head(project.remote, "release") == head(project.root, "release") == sha
+    assert project.repository.publish(sha, policy, onto=head(project.root)) == Published(sha)
+    assert head(project.remote, "release") == sha
 
 
 def test_edits_that_do_not_overlap_are_left_alone(project):
@@ -112,11 +112,12 @@ def test_commits_of_the_user_that_are_not_pushed_stay_and_become_a_warning(proje
     assert head(project.remote, "main") == sha
 
 
-def test_a_branch_that_is_not_checked_out_follows_too(project):
+def test_a_branch_that_is_not_checked_out_stays_where_it_is(project):
+    """The approval names a checkout of that branch, and no other branch."""
     git(project.root, "switch", "--quiet", "--create", "feature")
-    sha = project.work()
+    before, sha = head(project.root), project.work()
     assert publish(project, sha) == Published(sha)
-    assert head(project.root, "main") == sha
+    assert head(project.root, "main") == head(project.root) == before
     assert git(project.root, "status", "--porcelain") == ""
 
 

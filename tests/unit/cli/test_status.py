@@ -152,7 +152,7 @@ def test_the_keys_of_the_json_form_are_documented():
     data = as_json(StatusView(overview(row()), (asked,)))
     assert data.keys() == {
         *("issues", "questions", "loops", "budgets", "busy", "active_loop", "serving", "next", "problems"),
-        "approvals_unknown",
+        *("approvals_unknown", "backup"),
     }
     assert data["questions"][0].keys() == {
         *(

@@ -12,13 +12,14 @@ import irontree.repository
 
 REPOSITORY = Path(irontree.repository.__file__).parent
 FORBIDDEN = (
-    *("--force-with-lease", "--force-if-includes", "--mirror", "--prune", "--delete", "--hard", "--amend", "--tags"),
+    *("--force-if-includes", "--mirror", "--prune", "--delete", "--hard", "--amend", "--tags"),
     *("rebase", "filter-branch", "reflog", "gc", "prune", "--all-remotes"),
 )
-OURS = {"answering", "ask", "at", "change", "clear_cache", "find", "run", "use"}
+OURS = {"answering", "ask", "at", "change", "clear_cache", "find", "read", "run", "use"}
 """What is called on our own runner, or on GitPython without words for git."""
-ALLOWED_FORCE = {"add", "checkout"}
-"""`add --force` takes up what is ignored, `checkout --force` resets a workspace: neither leaves this machine."""
+ALLOWED_FORCE = {"add", "checkout", "checkout-index"}
+"""`add --force` takes up what is ignored, `checkout --force` resets a workspace, `checkout-index --force` settles a
+move of the user's checkout, file by file: none of it leaves this machine."""
 
 
 def calls() -> Iterator[tuple[str, list[str]]]:
@@ -105,17 +106,25 @@ def test_no_call_of_git_has_a_word_that_rewrites_or_deletes(word):
     assert [where for where, found in CALLS if word in found] == []
 
 
+def test_no_word_forces_but_the_lease_of_the_one_push():
+    forcing = {
+        (where.partition(":")[0], word) for where, found in CALLS for word in found if word.startswith("--force-")
+    }
+    assert forcing == {("publication.py", "--force-with-lease=")}
+
+
 def test_force_is_used_for_nothing_that_leaves_this_machine():
     forced = {where: found for where, found in CALLS if {"--force", "-f"} & {*found}}
     assert forced
     assert all(ALLOWED_FORCE & {*found} for found in forced.values())
 
 
-def test_the_one_push_names_a_commit_and_a_branch_and_no_plus_before_them():
+def test_the_one_push_names_a_commit_and_a_branch_and_the_tip_that_it_stands_on():
+    """A lease without a tip would take whatever was fetched last."""
     pushes = [(where, found) for where, found in CALLS if "push" in found]
     [(_, words)] = pushes
-    assert [word for word in words if word.startswith("-")] == [
-        *("--porcelain", "--no-follow-tags", "--recurse-submodules=no"),
+    assert [*dict.fromkeys(word for word in words if word.startswith("-"))] == [
+        *("--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--force-with-lease="),
     ]
     assert not any(word.startswith(("+", ":")) and word != ":refs/heads/" for word in words)
 

@@ -16,7 +16,7 @@ from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem, Stream
-from irontree.services.execution.steps import already_published
+from irontree.services.execution.steps import already_published, gone_from_target
 from irontree.services.loops.loop import read_loop
 from irontree.services.record import World, read_plans, read_world
 
@@ -89,9 +89,10 @@ def _changed(where: str, breaks: Iterable[ChainBreak]) -> Iterator[AuditFinding]
 
 
 def published_findings(app: App, world: World) -> Iterator[AuditFinding]:
-    """Work that waits for acceptance although it is published, as of the last fetch."""
+    """Work that waits for acceptance although it is published, or is no more on its target, as of the last fetch."""
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
-    yield from (AuditFinding(f"issue-{n}", what, way_on) for n, what, way_on in already_published(app, world, states))
+    for number, what, way_on in (*already_published(app, world, states), *gone_from_target(app, world, states)):
+        yield AuditFinding(f"issue-{number}", what, way_on)
 
 
 def loop_findings(app: App, loop_id: str) -> Iterator[AuditFinding]:

@@ -23,7 +23,7 @@ from irontree.errors import (
     RemoteFailed,
     RemoteUnavailable,
 )
-from irontree.ports import CommitRefused, Committed, Document, Moved, Published, PullRequest
+from irontree.ports import CommitRefused, Committed, Document, Moved, Published, PullRequest, Rewritten
 from irontree.services.record import (
     World,
     closing_policy,
@@ -170,17 +170,19 @@ def publish_commit(
     What *on_top* adds to the checked commit is published with it, in one push.
     """
     report = _merge_before_a_crash(app, plan, state, report, run_checks) or report
+    onto = state.base_sha or None
     for _ in range(ROUNDS):
         try:
-            pushed, promotion = _publish(app, plan, report.anchor, on_top(report))
+            pushed, promotion = _publish(app, plan, report.anchor, on_top(report), onto)
         except RemoteUnavailable as error:
             return NotNow(error.message)
         except PublicationRefused as error:
             return Never(error.reason, error.message, error.remedy or "")
         if isinstance(pushed, Published):
             return PublishedCommit(report.anchor, report, promotion, pushed.warning)
-        if state.base_sha and not app.repository.contains(pushed.tip, state.base_sha):
-            return _rewritten(plan, state.base_sha)
+        if isinstance(pushed, Rewritten):
+            return _rewritten(plan, pushed)
+        onto = pushed.tip
         merged = _merge(app, plan, state, report.anchor, pushed.tip)
         if merged is None:
             return _conflict(plan, pushed.tip)
@@ -190,9 +192,11 @@ def publish_commit(
     return NotNow(f"{plan.policy.publish.target_branch} moved {ROUNDS} times while this was being published")
 
 
-def _publish(app: App, plan: Plan, anchor: str, promotion: Promotion) -> tuple[Published | Moved, Promotion]:
+def _publish(
+    app: App, plan: Plan, anchor: str, promotion: Promotion, onto: str | None
+) -> tuple[Published | Moved | Rewritten, Promotion]:
     """Publish what *promotion* put on top of *anchor* or, if that is refused, *anchor* alone: notes cost no work."""
-    publish = app.repository.publish
+    publish = partial(app.repository.publish, onto=onto)
     try:
         return patiently(app, partial(publish, promotion.tip, plan.policy.publish)), promotion
     except PublicationRefused as error:
@@ -255,12 +259,18 @@ def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str |
     return merged
 
 
-def _rewritten(plan: Plan, base: str) -> Never:
-    """The outcome for a rewritten target: a merge would bring back what was removed from its history."""
-    branch = plan.policy.publish.target_branch
+def _rewritten(plan: Plan, found: Rewritten) -> Never:
+    """The outcome for a target that was taken back: to publish would bring back what was removed from its history."""
+    branch, lost = plan.policy.publish.target_branch, found.lost[:12]
+    if found.tip is None:
+        return Never(
+            "target-gone",
+            f"{branch} was deleted on {plan.policy.publish.remote}; this work stands on {lost}, which was there",
+            f"`git push {plan.policy.publish.remote} {lost}:refs/heads/{branch}` if it is to be there, then go on",
+        )
     return Never(
         "target-rewritten",
-        f"the history of {branch} was rewritten: {base[:12]}, where this work began, is not in it any more",
+        f"the history of {branch} was rewritten: {lost}, on which this work stands, is not in it any more",
         f"go on to let the agent redo it on top of {branch} as it is now",
     )
 
@@ -308,7 +318,7 @@ def base_of_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> s
     base. Raises RemoteFailed.
     """
     try:
-        tip = patiently(app, lambda: app.repository.base(branch_policy(plan, state, node)))
+        tip = patiently(app, lambda: app.repository.base(branch_policy(plan, state, node), own=True))
     except NoSuchBranch:  # nothing was proposed yet, or the branch was deleted
         tip = ""
     asked = tip or state.request is not None
@@ -332,7 +342,7 @@ def has_merged(app: App, plan: Plan, state: TaskState, node: PlanNode, request: 
     """
     if app.repository.lacking((request.head_sha,)):
         with suppress(NoSuchBranch):  # deleted, as forges do after a merge
-            patiently(app, lambda: app.repository.base(branch_policy(plan, state, node)))
+            patiently(app, lambda: app.repository.base(branch_policy(plan, state, node), own=True))
     if app.repository.contains(request.head_sha, sha):
         return True
     merge, target = request.merge_sha or request.head_sha, app.repository.base(plan.policy.publish)
@@ -353,7 +363,7 @@ def propose_commit(
             return Proposed(last.number, last.url)
         where = branch_policy(plan, state, node)
         pushed = patiently(app, lambda: app.repository.publish(report.anchor, where))
-        if isinstance(pushed, Moved):
+        if not isinstance(pushed, Published):
             return _left(last, where.target_branch) if last and last.merged else _moved(where.target_branch)
         request = patiently(app, lambda: _have_request(app, world, state, plan, node, report))
     except RemoteUnavailable as error:

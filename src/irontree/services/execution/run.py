@@ -42,6 +42,7 @@ from irontree.services.work.preflight import (
     require_runnable,
     require_sound,
     stop_before_run,
+    stop_without_dependency,
     try_again_at,
 )
 
@@ -131,6 +132,8 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
         base = _base(app, plan, node, ready, salvaged)
     except (EnvironmentRefused, RemoteFailed) as error:
         return block_for(app, ready, error)
+    if stopped := stop_without_dependency(app, world, ready, base):
+        return stopped
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
     state = record(
         app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}

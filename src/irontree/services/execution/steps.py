@@ -10,6 +10,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.halt import halt_of
+from irontree.domain.plan import PublishPolicy
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import (
     FORGE_FAILED,
@@ -20,6 +21,7 @@ from irontree.errors import (
     LogDamaged,
     NotEligible,
     RemoteFailed,
+    in_words,
 )
 from irontree.ports import LeftLease
 from irontree.services.delivery.deliver import deliver, tell_halts
@@ -34,7 +36,7 @@ from irontree.services.questions.questions import Question, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.overview import named, waits_for
 from irontree.services.views.report import write_projections
-from irontree.services.work.preflight import block, block_for
+from irontree.services.work.preflight import block, block_for, taken_back
 
 
 def require_not_published(app: App, world: World, state: TaskState) -> None:
@@ -45,12 +47,13 @@ def require_not_published(app: App, world: World, state: TaskState) -> None:
 
 
 def fetch_targets(app: App, world: World, states: Iterable[TaskState]) -> None:
-    """Fetch the targets of commits that wait for acceptance; one that cannot be reached stays as last fetched.
+    """Fetch the targets of commits that wait for acceptance, or that were published.
 
-    The caller holds the driver lock.
+    One that cannot be reached stays as last fetched. The caller holds the driver lock.
     """
-    waiting = (world.plan(state).policy.publish for state in states if waits_with_commit(world, state))
-    for where in {(policy.remote, policy.target_branch): policy for policy in waiting}.values():
+    concerned = (state for state in states if waits_with_commit(world, state) or world.landed(state))
+    targets = (world.plan(state).policy.publish for state in concerned)
+    for where in {(policy.remote, policy.target_branch): policy for policy in targets}.values():
         with suppress(RemoteFailed, EnvironmentRefused):
             app.repository.base(where)
 
@@ -72,6 +75,19 @@ def already_published(app: App, world: World, states: Iterable[TaskState]) -> It
                 what,
                 f"{accept} records that; put further changes into its document afterwards",
             )
+
+
+def gone_from_target(app: App, world: World, states: Iterable[TaskState]) -> Iterator[tuple[int, str, str]]:
+    """Issue number, problem and remedy of each published commit that its target has no more, as of the last fetch."""
+    landed: dict[PublishPolicy, dict[str, int]] = {}
+    for state in states:
+        if commit := world.landed(state):
+            landed.setdefault(world.plan(state).policy.publish, {})[commit] = state.issue_number
+    for policy, commits in landed.items():
+        gone = app.repository.taken_back(tuple(commits), policy)
+        for commit, number in commits.items():
+            if commit in gone:
+                yield (number, *taken_back(commit, policy))
 
 
 def waits_with_commit(world: World, state: TaskState) -> bool:
@@ -134,7 +150,7 @@ def _finish_publications(app: App, world: World) -> bool:
         try:
             publish(app, plan)
         except FORGE_FAILED as error:
-            app.progress.note(f"{plan.spec_path} is not fully published yet: {error.message}")
+            app.progress.note(f"{plan.spec_path} is not fully published yet: {in_words(error)}")
     return bool(unfinished)
 
 

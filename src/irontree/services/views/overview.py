@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.timestamps import utc_text
 from irontree.ports import Holder
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, left_out, read_loops
@@ -67,6 +69,20 @@ class Overview(NamedTuple):
     active_loop: str | None = None
     serving: str | None = None
     budgets: tuple[Budget, ...] = ()
+    backup: str | None = None
+    """Why the log is not backed up, in words, while that is a warning; among the problems once it is overdue."""
+
+
+BACKUP_OVERDUE: Final = timedelta(hours=1)
+
+
+def backup_trouble(app: App) -> tuple[str, bool] | None:
+    """Since when and why the log is not backed up, with what to do; whether that is an error by now (R13)."""
+    failed = app.repository.backup_failure()
+    if failed is None:
+        return None
+    words = f"the log has not been backed up since {utc_text(failed.since)}: {failed.reason} -> {failed.remedy}"
+    return words, app.clock.now() - failed.since >= BACKUP_OVERDUE
 
 
 def overview(app: App) -> Overview:
@@ -79,6 +95,7 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
     """The overview of the repository, from what was already read."""
     driver = app.driver.holder()
     cut_off = () if driver else half_published(world)  # a driver is publishing, or will continue that
+    not_backed_up, overdue = backup_trouble(app) or (None, False)
     return Overview(
         issues=tuple(_row(app, world, state) for state in tree_order(world)),
         loops=tuple(_loop_row(loop, world) for loop in loops),
@@ -87,11 +104,13 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
             *(f"{what} -> {remedy}" for _, what, remedy in cut_off),
             *damaged,
             *_stale_lease(app),
+            *((not_backed_up,) if not_backed_up and overdue else ()),
         ),
         busy=_named(driver),
         active_loop=_named(app.lease.holder()) or app.lease.foreign(),
         serving=_named(app.alive(SERVING).holder()),
         budgets=read_funds(app, world, loops).shown(),
+        backup=None if overdue else not_backed_up,
     )
 
 

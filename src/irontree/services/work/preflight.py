@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from difflib import unified_diff
 from typing import Any, Final
@@ -13,7 +13,7 @@ from irontree.domain.budgets import unreadable
 from irontree.domain.decide import may_start, next_try, step_for
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
 from irontree.domain.ids import adopted_revision
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.spec import read_requirements, reads_as
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import utc_text
@@ -231,6 +231,41 @@ def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | Non
 
 
 _READABLE: Final = "limit what can be read under budgets in .mino/config.yml (time always can), or choose another agent"
+
+
+def stop_without_dependency(app: App, world: World, state: TaskState, base: str) -> TaskState | None:
+    """Ask before work starts from *base* if what it depends on was published and is not there; once per fact."""
+    policy = world.plan(state).policy.publish
+    for needed in _needed(world, state.task_key):
+        commit = world.landed(needed)
+        if not commit or world.plan(needed).policy.publish != policy or app.repository.contains(base, commit):
+            continue
+        what, remedy = taken_back(commit, policy)
+        reason = f"this depends on issue-{needed.issue_number}: {what}"
+        if not any(one.told.reason == reason for one in app.log.read(state.issue_number).records):
+            return block(app, state, "dependency-gone", reason, remedy=remedy)
+    return None
+
+
+def _needed(world: World, key: str) -> Iterator[TaskState]:
+    """The tasks that this one depends on, and their parts."""
+    left, seen = list(world.nodes[key].depends_on), set[str]()
+    while left:
+        if (needed := left.pop()) not in seen:
+            seen.add(needed)
+            left += world.children.get(needed, ())
+            if needed in world.states:
+                yield world.states[needed]
+
+
+def taken_back(commit: str, policy: PublishPolicy) -> tuple[str, str]:
+    """The message and remedy for a published commit that its target has no more."""
+    branch, where = policy.target_branch, f" of {policy.remote}" if policy.remote else ""
+    remedy = (
+        f"if that was not meant, bring it back (`git merge {commit[:12]}` on {branch}, `git push`); if it was, go on "
+        "without it, or have its task done again (change its text, approve with --reopen-changed)"
+    )
+    return f"{commit[:12]} was published to {branch}{where} and is not there now", remedy
 
 
 def unreadable_budget(policy: ExecutionPolicy) -> str:

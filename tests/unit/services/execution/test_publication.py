@@ -75,6 +75,31 @@ def test_a_target_that_was_rewritten_is_not_merged_back_and_the_work_is_done_aga
     assert committed.state().phase is Phase.VERIFIED
 
 
+def test_a_target_that_was_pushed_back_between_verification_and_publication_is_asked_about(committed):
+    """It still is a part of our commit: nothing but the tip that was checked shows that something was taken back."""
+    repository, anchor = committed.repository, committed.state().base_sha
+    earlier = repository.add(Commit({"README.md": b"toy"}, (), "earlier"))
+    repository.commits[anchor] = Commit(
+        repository.commits[anchor].files, (earlier,), repository.commits[anchor].message
+    )
+    repository.before_push = lambda _: repository.remote.update(main=earlier)
+    state = verify(committed.app, 1)
+    assert (state.phase, state.blocking_check) == (Phase.BLOCKED, "target-rewritten")
+    assert repository.remote["main"] == earlier
+
+
+def test_a_target_that_was_deleted_is_asked_about_and_taken_up_once_it_is_there_again(committed):
+    repository, tip = committed.repository, committed.repository.remote["main"]
+    del repository.remote["main"]
+    state = verify(committed.app, 1)
+    assert (state.phase, state.blocking_check) == (Phase.BLOCKED, "target-gone")
+    assert tip[:12] in committed.last().meta["remedy"]
+    assert "main" not in repository.remote
+    repository.remote["main"] = tip
+    answer_issue(committed.app, 1, Answer("go-on", "ada"))
+    assert verify(committed.app, 1).last_event == "verify_passed"
+
+
 def test_every_commit_that_an_event_names_has_a_ref(committed):
     moving(committed, {"other.txt": b"theirs"})
     state = verify(committed.app, 1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from irontree.cli.consistency import findings
-from irontree.ports import LeftLease
+from irontree.cli.doctor import left_behind
+from irontree.ports import BackupFailure, LeftLease, LeftLock
 from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
 from irontree.services.proposals.sources import propose
@@ -126,3 +128,19 @@ def test_an_approval_that_was_cut_off_is_said_with_what_goes_on_until_all_of_it_
     assert (found.where, found.remedy) == (f".mino/plans/{plan.spec_revision}.yml", "irontree task SPEC.md")
     publish(scene.app, plan)
     assert (overview(scene.app).problems, tuple(findings(scene.app, scene.world))) == ((), ())
+
+
+def test_a_backup_that_fails_is_a_warning_at_once_and_trouble_after_an_hour(scene):
+    """`status` and `doctor` say the same."""
+    now = scene.app.clock.now()
+    lock = LeftLock("config.lock is 5 min old", "remove it")
+    scene.repository.locks_left = (lock,)
+    scene.repository.backup_failed = BackupFailure(now, "no room", "make some")
+    assert "no room -> make some" in overview(scene.app).backup
+    assert overview(scene.app).problems == ()
+    assert [(found.verdict, found.remedy) for found in left_behind(scene.app)] == [("note", ""), ("note", lock.remedy)]
+    scene.repository.backup_failed = BackupFailure(now - timedelta(hours=1), "no room", "make some")
+    [trouble] = overview(scene.app).problems
+    assert "no room" in trouble
+    assert overview(scene.app).backup is None
+    assert next(left_behind(scene.app)).verdict == "bad"

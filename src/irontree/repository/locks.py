@@ -1,0 +1,200 @@
+"""Locks of a git that was killed: ours are recognised and removed, anybody else's are left and named (R3).
+
+A lock file of git does not say whose it is. So each command of ours that takes locks in the user's repository is noted
+before it begins, in a file that stays locked while we live. If the note is there and its lock is free, we died in
+the middle: what that command can have locked since then is ours, unless a living git works in the repository.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from irontree.files import disk_errors, open_lock, take_lock
+from irontree.processes.family import is_at_work
+
+_NUMBERS = count()
+_CLOCKS_DIFFER: Final = 2.0
+"""Seconds by which a file system's clock may be behind ours."""
+STANDING_SECONDS: Final = 60.0
+"""From this age on a lock without a living git counts as left behind."""
+
+_REFS, _MOVES = ("refs",), ("index", "HEAD", "ORIG_HEAD", "refs")
+_TAKES: Final = {
+    "config": ("config",),
+    "push": _REFS,
+    "fetch": (*_REFS, "packed-refs", "shallow"),
+    "update-ref": (*_REFS, "HEAD", "packed-refs"),
+    "merge": _MOVES,
+    "update-index": ("index",),
+    "checkout-index": ("index",),
+}
+"""What each command of ours may lock: files in a git folder, or anything below `refs/`."""
+_OURS: Final = "refs/irontree/"
+_WITHOUT_LOCKS: Final = frozenset({"cat-file", "fsmonitor--daemon", "credential-cache--daemon"})
+
+
+class Locks(Protocol):
+    """The locks in one git folder, as the runner of git sees them."""
+
+    def during(self, command: str, git_dir: Path) -> AbstractContextManager[Callable[[], None]]:
+        """Note that *command* is at work; what this gives is called when git has ended by itself."""
+
+    def clear(self, standing: str = "") -> bool:
+        """Remove those that a git of ours left; whether any was removed. *standing* is one that was in the way."""
+
+
+class StandingLock(NamedTuple):
+    """A lock that nobody seems to hold, and that is not known to be ours."""
+
+    path: Path
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class UsersLocks:
+    """Those in the user's repository at *common_dir*; *root* is its worktree. *note* is told what was removed."""
+
+    root: Path
+    common_dir: Path
+    note: Callable[[str], None]
+
+    @contextmanager
+    def during(self, command: str, git_dir: Path) -> Iterator[Callable[[], None]]:
+        """Note the command, if it takes locks. A git that was killed leaves the note for `clear`."""
+        if command not in _TAKES:
+            yield _nothing
+            return
+        path = self._notes / f"{os.getpid()}-{next(_NUMBERS)}.json"
+        with ExitStack() as stack:
+            with disk_errors(self._notes):
+                self._notes.mkdir(exist_ok=True)
+                file = stack.enter_context(open(path, "w", encoding="utf-8", opener=open_lock))
+                take_lock(file.fileno())
+                json.dump({"command": command, "git_dir": str(git_dir), "since": time.time()}, file)
+                file.flush()
+            yield path.unlink
+
+    def clear(self, standing: str = "") -> bool:
+        """Remove what dead commands of ours left, and *standing* if it is a lock of a ref that only we write.
+
+        Raises EnvironmentRefused if a file cannot be removed.
+        """
+        notes = [note for path in self._paths() if (note := _abandoned(path))]
+        ours = Path(standing) if standing else None
+        if ours is not None and not self._is_ours(ours):
+            ours = None
+        if not (notes or ours) or self._is_worked_in():
+            return False
+        left = {path for note in notes for path in self._left_by(note)} | ({ours} if ours else set())
+        with disk_errors(self.common_dir):
+            for path in sorted(left):
+                path.unlink(missing_ok=True)
+                self.note(f"removed {path}: a git command of this program was killed and left it")
+            for note in notes:
+                note.path.unlink(missing_ok=True)
+        return bool(left)
+
+    def standing(self) -> tuple[StandingLock, ...]:
+        """Locks older than a minute while no git is at work here: nobody will remove them."""
+        now, found = time.time(), list[StandingLock]()
+        here = self.common_dir
+        for path in (*here.glob("*.lock"), *here.glob("worktrees/*/*.lock"), *(here / "refs").rglob("*.lock")):
+            with suppress(OSError):
+                found.append(StandingLock(path, now - path.stat().st_mtime))
+        old = tuple(lock for lock in found if lock.seconds > STANDING_SECONDS)
+        return () if not old or self._is_worked_in() else old
+
+    def _is_worked_in(self) -> bool:
+        """Whether a git lives in any worktree of the repository: what is locked may be its own."""
+        linked = (path.read_text(encoding="utf-8").strip() for path in self.common_dir.glob("worktrees/*/gitdir"))
+        return is_at_work("git", (self.root, self.common_dir, *(Path(path).parent for path in linked)), _WITHOUT_LOCKS)
+
+    @property
+    def _notes(self) -> Path:
+        return self.common_dir / "irontree"
+
+    def _paths(self) -> tuple[Path, ...]:
+        return tuple(self._notes.glob("*-*.json"))
+
+    def _is_ours(self, path: Path) -> bool:
+        """Whether the program alone writes that ref, and the lock is no other command's of ours that lives."""
+        inside = path.is_relative_to(self.common_dir) and path.relative_to(self.common_dir).as_posix()
+        return bool(inside) and str(inside).startswith(_OURS) and not any(map(_is_held, self._paths()))
+
+    def _left_by(self, note: _Note) -> Iterator[Path]:
+        for folder in {note.git_dir, self.common_dir}:
+            for path in _locks(folder, _TAKES[note.command]):
+                with suppress(OSError):
+                    if path.stat().st_mtime >= note.since - _CLOCKS_DIFFER:
+                        yield path
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateLocks:
+    """Those in a workspace, where nobody but us works."""
+
+    git_dir: Path
+
+    def during(
+        self,
+        command: str,  # noqa: ARG002 - all are ours
+        git_dir: Path,  # noqa: ARG002 - the same
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """Nothing has to be noted."""
+        return nullcontext(_nothing)
+
+    def clear(self, standing: str = "") -> bool:  # noqa: ARG002 - all are ours
+        """Remove them all."""
+        found = (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock"))
+        for path in found:
+            path.unlink(missing_ok=True)
+        return bool(found)
+
+
+def _nothing() -> None:
+    pass
+
+
+class _Note(NamedTuple):
+    path: Path
+    command: str
+    git_dir: Path
+    since: float
+
+
+def _abandoned(path: Path) -> _Note | None:
+    """The note of a command whose program is dead; `None` if it lives, or has just ended."""
+    if _is_held(path):
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return _Note(path, str(found["command"]), Path(found["git_dir"]), float(found["since"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):  # it died while it wrote this: no command had begun
+        path.unlink(missing_ok=True)
+        return None
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        descriptor = open_lock(path, create=False)
+    except FileNotFoundError:
+        return False
+    try:
+        return not take_lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _locks(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    for name in names:
+        yield from (folder / name).rglob("*.lock") if name == "refs" else (folder / f"{name}.lock",)

@@ -1,0 +1,299 @@
+"""The fast-forward of the user's checkout, which a kill can cut off anywhere (R5).
+
+Git writes the files first, then the index, then the branch, and none of it is undone when it is killed. So what is
+going to be moved is written down durably before. Whoever comes next tells by content what git wrote from what the user
+did meanwhile: a move that is cut off is finished if nothing of the user's is in its way, and else undone. Bytes that
+are in neither of the two commits are never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from irontree.errors import EnvironmentRefused
+from irontree.files import Disk, disk_errors, read_bytes
+from irontree.repository.git import AGAIN_SECONDS, Git, lock_in_the_way, said, shown, was_killed
+
+Settled = Literal["finished", "undone", "left"]
+"""`left`: the user has moved on meanwhile, or nothing was moved yet."""
+
+_RECORD_BYTES: Final = 1_000_000
+_BATCH: Final = 500
+_LINK, _SUBMODULE = "120000", "160000"
+_PLAIN: Final = ("100644", "100755")
+_HALF_WAY: Final = re.compile(
+    r"unable to (write|unlink|create file)|cannot lock ref|update_ref failed|No space left", re.IGNORECASE
+)
+"""How git says that it failed behind its first change; what it refuses before has none of these words."""
+_DISK: Final = Disk()
+
+
+class Move(NamedTuple):
+    """What is going to be moved: the checkout of *branch* at *worktree*, from *before* to *after*."""
+
+    worktree: str
+    branch: str
+    before: str
+    after: str
+
+
+class _Entry(NamedTuple):
+    """A file as a commit or the index has it: its mode in octal, and its blob."""
+
+    mode: str
+    blob: str
+
+
+_ABSENT: Final = _Entry("0", "")
+
+
+class _Change(NamedTuple):
+    path: str
+    before: _Entry
+    after: _Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """Moves checkouts of the repository of *git*; at most one move is recorded, in *record*."""
+
+    git: Git
+    record: Path
+    note: Callable[[str], None]
+
+    def fast_forward(self, worktree: Path, branch: str, sha: str) -> str | None:
+        """Move *branch*, checked out at *worktree*, ahead to *sha*; returns git's refusal, or `None`."""
+        try:
+            self.settle()
+            before = self.git.repo.commit_of(branch)
+            if before is None or self.git.repo.contains(before, sha):
+                return None
+            move = Move(str(worktree), branch, before, sha)
+            _DISK.write_durably(self.record, json.dumps(move._asdict()).encode())
+            refused = self._merge(self.git.at(worktree), sha)
+            self.record.unlink(missing_ok=True)
+        except EnvironmentRefused as error:  # what was recorded is settled later
+            return error.message
+        return refused
+
+    def _merge(self, there: Git, sha: str) -> str | None:
+        refused = ""
+        for pause in (0.0, *AGAIN_SECONDS):
+            time.sleep(pause)
+            done = there.run("-c", "merge.autoStash=false", "merge", "--quiet", "--ff-only", sha)
+            killed, refused = was_killed(done), said(done).strip()
+            if done.ok or ((killed or _HALF_WAY.search(refused)) and self._settled(ahead=killed) == "finished"):
+                return None
+            if not killed and not lock_in_the_way(refused):
+                break
+        return refused
+
+    def pending(self) -> Move | None:
+        """The move that was cut off, or `None`."""
+        data = read_bytes(self.record, _RECORD_BYTES)
+        try:
+            return Move(**json.loads(data)) if data else None
+        except (ValueError, TypeError):  # written by a later version, or by hand
+            return None
+
+    def settle(self) -> None:
+        """Finish or undo the move that was cut off, if there is one. Raises EnvironmentRefused if that fails."""
+        if self.record.exists():
+            self._settled(ahead=True)
+            self.record.unlink(missing_ok=True)
+
+    def _settled(self, *, ahead: bool) -> Settled:
+        move = self.pending()
+        if move is None or not Path(move.worktree).is_dir():
+            return "left"
+        there, tip = self.git.at(Path(move.worktree)), self.git.repo.commit_of(move.branch)
+        if tip and self.git.repo.contains(tip, move.after):
+            return "finished"
+        if tip != move.before or not there.repo.stands_at(move.branch):
+            return "left"
+        with there.use(), disk_errors(there.folder):
+            return _CutOff(there, move).settle(self.note, ahead=ahead)
+
+
+class _CutOff:
+    """A move whose branch is still where it was; what stands in files and index is compared with both commits."""
+
+    def __init__(self, git: Git, move: Move) -> None:
+        self._git, self._move = git, move
+        self._changes = tuple(_changes(git, move))
+        self._paths = {change.path for change in self._changes}
+        self._index = _index(git)
+        self._hashes = _hashes(git, [change.path for change in self._changes])
+        self._has_modes = git.repo.settings.get("core.filemode") != "false"
+
+    def settle(self, note: Callable[[str], None], *, ahead: bool) -> Settled:
+        """Bring all of it to one side: forward if *ahead* and nothing of the user's is in the way."""
+        theirs = [change.path for change in self._changes if self._is_theirs(change)]
+        ahead = ahead and not theirs
+        if not self._has_begun(ahead=ahead):
+            return "left"
+        branch = self._move.branch.removeprefix("refs/heads/")
+        cut_off = f"the fast-forward of your checkout of {branch} in {self._git.folder} was cut off"
+        if not ahead:
+            self._bring({change: change.before for change in self._changes})
+            kept = f"; left as they are, because they are yours: {', '.join(map(shown, theirs[:5]))}" if theirs else ""
+            note(f"{cut_off}: put back to {self._move.before[:12]}{kept}")
+            return "undone"
+        self._bring({change: change.after for change in self._changes})
+        self._git.change(
+            *("update-ref", "-m", f"merge {self._move.after}: Fast-forward"),
+            *(self._move.branch, self._move.after, self._move.before),
+        )
+        note(f"{cut_off}: finished, it is at {self._move.after[:12]}")
+        return "finished"
+
+    def _has_begun(self, *, ahead: bool) -> bool:
+        """Whether git had moved anything. That a file is missing is no proof of that where it is to be put back."""
+        return any(
+            change.after == self._indexed(change)
+            or (change.after != _ABSENT and self._stands(change.path, change.after))
+            or (not self._stands(change.path, change.before) and (ahead or self._holds_some(change)))
+            for change in self._changes
+        )
+
+    def _holds_some(self, change: _Change) -> bool:
+        """Whether the beginning of the new file stands there."""
+        there = self._git.folder / change.path
+        return self._is_begun(change.path, change.after) and _mode(there) is not None and there.lstat().st_size > 0
+
+    def _indexed(self, change: _Change) -> _Entry:
+        return self._index.get(change.path, _ABSENT)
+
+    def _is_theirs(self, change: _Change) -> bool:
+        """Whether the user changed the file, or what is staged of it, since."""
+        return self._indexed(change) not in (change.before, change.after) or not self._is_gits(change)
+
+    def _is_gits(self, change: _Change) -> bool:
+        """Whether the file is as one of the commits has it, or as git leaves it in the middle of writing it."""
+        sides = (change.before, change.after)
+        if _mode(self._git.folder / change.path) is None:
+            return _SUBMODULE in (change.before.mode, change.after.mode) or self._is_free(change.path)
+        return any(self._stands(change.path, side) or self._is_begun(change.path, side) for side in sides)
+
+    def _stands(self, path: str, side: _Entry) -> bool:
+        """Whether the worktree has *path* as *side* does, by git's conversions or byte for byte."""
+        if side.mode == _SUBMODULE:
+            return True  # its files are its own: a fast-forward leaves them alone
+        there = self._git.folder / path
+        mode = _mode(there)
+        if side == _ABSENT or mode is None:
+            return side == _ABSENT and mode is None
+        if _LINK in (mode, side.mode):
+            return mode == side.mode and os.fsencode(there.readlink()) == self._git.repo.content(side.blob)
+        return (mode == side.mode or not self._has_modes) and side.blob in self._hashes.get(path, ())
+
+    def _is_begun(self, path: str, side: _Entry) -> bool:
+        """Whether the file is missing although *side* has it, or holds only the beginning of it."""
+        there = self._git.folder / path
+        mode = _mode(there)
+        if side == _ABSENT or mode is None:
+            return side != _ABSENT
+        if mode == _LINK or side.mode not in _PLAIN:
+            return False
+        converted = self._git.ask("cat-file", "--filters", f"--path={path}", side.blob)
+        whole = (self._git.repo.content(side.blob), converted.stdout if converted.exit_code == 0 else None)
+        found = there.read_bytes()
+        return any(full is not None and len(found) < len(full) and full.startswith(found) for full in whole)
+
+    def _is_free(self, path: str) -> bool:
+        """Whether nothing but what this move changes stands where *path* is missing: no folder, no file above it."""
+        there = self._git.folder / path
+        if there.is_dir():
+            inside = (found for found in there.rglob("*") if found.is_symlink() or not found.is_dir())
+            return all(found.relative_to(self._git.folder).as_posix() in self._paths for found in inside)
+        above = [folder for folder in Path(path).parents if os.path.lexists(self._git.folder / folder)]
+        nearest = self._git.folder / above[0]
+        return (nearest.is_dir() and not nearest.is_symlink()) or above[0].as_posix() in self._paths
+
+    def _bring(self, goals: Mapping[_Change, _Entry]) -> None:
+        """Put index and files there, in this order, as git does; what is the user's stays."""
+        ours = [change for change in goals if self._indexed(change) in (change.before, change.after)]
+        staged = [change for change in ours if self._indexed(change) != goals[change]]
+        files = [change for change in ours if self._is_gits(change) and not self._stands(change.path, goals[change])]
+        # What goes comes first: a file may take the place of a folder, or the other way round.
+        staged.sort(key=lambda change: goals[change] != _ABSENT)
+        if staged:
+            nothing = "0" * len(self._move.before)
+            lines = (f"{goals[c].mode} {goals[c].blob or nothing}\t{c.path}" for c in staged)
+            self._git.change("update-index", "-z", "--index-info", stdin=_joined(lines))
+        for change in files:
+            if goals[change] == _ABSENT:
+                _remove(self._git.folder, change.path)
+        wanted = [change.path for change in files if goals[change] != _ABSENT]
+        if wanted:
+            self._git.change("checkout-index", "--force", "--index", "-z", "--stdin", stdin=_joined(wanted))
+
+
+def _joined(lines: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(line) + b"\0" for line in lines)
+
+
+def _changes(git: Git, move: Move) -> Iterator[_Change]:
+    words = ("-r", "--raw", "--no-abbrev", "--no-renames", "-z", move.before, move.after)
+    found = git.repo.paths("diff-tree", *words)
+    for about, path in zip(found[::2], found[1::2], strict=True):
+        old, new, before, after, _ = about.removeprefix(":").split(" ")
+        yield _Change(path, _entry(old, before), _entry(new, after))
+
+
+def _entry(mode: str, blob: str) -> _Entry:
+    return _ABSENT if mode == "000000" else _Entry(mode, blob)
+
+
+def _index(git: Git) -> dict[str, _Entry]:
+    """What is staged, by path; of a path with conflicts nothing that a commit could have."""
+    found = dict[str, _Entry]()
+    for line in git.repo.paths("ls-files", "--stage", "-z"):
+        about, _, path = line.partition("\t")
+        mode, blob, stage = about.split(" ")
+        found[path] = _Entry(mode, blob if stage == "0" else "conflict")
+    return found
+
+
+def _hashes(git: Git, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The blobs that git would make of the plain files among *paths*: by its conversions, and without any."""
+    plain = [path for path in paths if _mode(git.folder / path) in _PLAIN]
+    found: dict[str, tuple[str, ...]] = {}
+    for start in range(0, len(plain), _BATCH):
+        batch = plain[start : start + _BATCH]
+        words = ("-c", "core.safecrlf=false", "hash-object")
+        ways = (git.read(*words, *raw, "--", *batch).decode().split() for raw in ((), ("--no-filters",)))
+        found |= dict(zip(batch, zip(*ways, strict=True), strict=True))
+    return found
+
+
+def _mode(path: Path) -> str | None:
+    """The mode by which git would know what stands at *path*; `None` for nothing, or a folder."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return _LINK
+        if not stat.S_ISDIR(mode):
+            return "100755" if mode & stat.S_IXUSR else "100644"
+    return None
+
+
+def _remove(root: Path, path: str) -> None:
+    """Remove the file, and the folders that become empty by it."""
+    (root / path).unlink(missing_ok=True)
+    for folder in (root / path).parents:
+        if folder == root:
+            return
+        try:
+            folder.rmdir()
+        except OSError:
+            return

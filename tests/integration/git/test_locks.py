@@ -1,0 +1,195 @@
+"""Locks that a killed git left in the user's repository, and git that is asked again (R3, R12)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from irontree.errors import GitFailed, RemoteUnavailable
+from irontree.files import open_lock, take_lock
+from tests.support.processes import Heard
+from tests.support.repositories import git, head, hook
+
+KEPT = "refs/irontree/issue-1/2"
+LEFT = {
+    "config": "config.lock",
+    "fetch": "refs/remotes/origin/main.lock",
+    "update-ref": "packed-refs.lock",
+    "merge": "index.lock",
+}
+"""A command of ours, and a lock that it leaves when it is killed."""
+
+
+@pytest.fixture
+def heard():
+    return Heard()
+
+
+@pytest.fixture
+def repository(project, heard):
+    found = project.repository
+    locks = replace(found.locks, note=heard.note)
+    return replace(found, locks=locks, git=replace(found.git, locks=locks))
+
+
+@pytest.fixture
+def lock(project):
+    """Leaves a lock file at that place."""
+
+    def leave(path):
+        made = project.root / ".git" / path
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.touch()
+        return made
+
+    return leave
+
+
+def note(project, command, *, since=0.0):
+    """What a driver that is dead had written down before it gave that command."""
+    path = project.root / ".git/irontree/1-1.json"
+    path.parent.mkdir(exist_ok=True)
+    about = {"command": command, "git_dir": str(project.root / ".git"), "since": time.time() + since}
+    path.write_text(json.dumps(about))
+    return path
+
+
+def settle(repository):
+    with repository.driven():
+        pass
+
+
+@pytest.mark.parametrize(("command", "path"), LEFT.items())
+def test_what_a_dead_command_of_ours_locked_is_removed_and_said(project, repository, lock, heard, command, path):
+    left, written = lock(path), note(project, command)
+    settle(repository)
+    assert not left.exists()
+    assert not written.exists()
+    assert [str(left) in line and "was killed" in line for line in heard.lines] == [True]
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "since"),
+    [("fetch", "index.lock", 0.0), ("fetch", "config.lock", 0.0), ("merge", "index.lock", 60)],
+)
+def test_what_it_cannot_have_locked_is_somebody_elses(project, repository, lock, command, path, since):
+    """Another kind of file, or a lock that is older than the command."""
+    left = lock(path)
+    note(project, command, since=since)
+    settle(repository)
+    assert left.exists()
+
+
+def test_nothing_is_removed_while_a_command_of_ours_or_any_git_is_at_work(project, repository, lock):
+    left, written = lock("packed-refs.lock"), note(project, "update-ref")
+    with open(written, opener=open_lock) as living:
+        assert take_lock(living.fileno())
+        settle(repository)
+    assert left.exists()
+    with a_git_at_work(project.root):
+        settle(repository)
+    assert left.exists()
+    settle(repository)
+    assert not left.exists()
+
+
+@contextmanager
+def a_git_at_work(folder):
+    """A commit that waits for its editor."""
+    program = "import time; print(flush=True); time.sleep(100)"
+    command = ["git", "-c", f"core.editor={sys.executable} -c '{program}' #", "commit", "--allow-empty"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout.read(1)
+        try:
+            yield
+        finally:
+            subprocess.run(["pkill", "-g", str(process.pid)], check=True)
+
+
+def test_a_ref_that_only_we_write_is_freed_without_any_note(project, repository, lock, heard):
+    left = lock(f"{KEPT}.lock")
+    repository.keep(head(project.root), KEPT)
+    assert repository.read_ref(KEPT) == head(project.root)
+    assert [str(left) in line for line in heard.lines] == [True]
+
+
+def test_a_lock_of_somebody_else_is_named_with_what_to_do(repository, lock):
+    left = lock("config.lock")
+    with pytest.raises(GitFailed) as failed:
+        repository.mark_history()
+    assert str(left) in failed.value.remedy
+    assert "remove the file" in failed.value.remedy
+    left.unlink()
+    repository.mark_history()
+    assert repository.has_history()
+
+
+@pytest.mark.parametrize("path", ["config.lock", "refs/heads/side.lock", "worktrees/linked/index.lock"])
+def test_a_lock_that_nobody_holds_is_named_once_it_is_a_minute_old(project, repository, lock, path):
+    git(project.root, "worktree", "add", "--quiet", "--detach", str(project.root.parent / "linked"))
+    left = lock(path)
+    assert repository.left_locks() == ()
+    os.utime(left, (0, time.time() - 120))
+    [found] = repository.left_locks()
+    assert found.what == f"{left} is 2 min old"
+    assert "remove the file" in found.remedy
+    with a_git_at_work(project.root):
+        assert repository.left_locks() == ()
+
+
+def test_a_lock_in_the_way_of_a_fetch_is_no_fault_of_the_remote(project, repository, lock):
+    project.push_from_elsewhere()
+    left = lock("refs/remotes/origin/main.lock")
+    with pytest.raises(RemoteUnavailable) as failed:
+        repository.base(project.target)
+    assert left.name in failed.value.remedy
+    assert "remove the file" in failed.value.remedy
+
+
+def test_without_a_remote_a_locked_branch_is_no_fault_of_the_checkout(project, repository, lock):
+    sha = project.work()
+    left = lock("HEAD.lock")
+    with pytest.raises(RemoteUnavailable) as failed:
+        repository.publish(sha, project.local_target)
+    assert str(left) in failed.value.remedy
+    assert git(project.root, "status", "--porcelain") == ""
+
+
+# --- asked again, before anybody is asked
+
+
+def dying(project, tmp_path, times, state="prepared"):
+    """Git dies as often when it is about to move a ref of ours."""
+    count = tmp_path / "deaths"
+    hook(
+        project.root / ".git/hooks",
+        "reference-transaction",
+        f'[ "$1" = {state} ] && grep -q refs/irontree && [ "$(cat {count} 2>/dev/null | wc -c)" -lt {times} ] '
+        f"&& printf x >> {count} && kill -9 $PPID; exit 0",
+    )
+
+
+@pytest.mark.parametrize("state", ["prepared", "committed"])
+def test_a_git_that_is_killed_is_asked_again(project, repository, tmp_path, state):
+    """Before it had an effect, and behind it."""
+    dying(project, tmp_path, 2, state)
+    repository.keep(head(project.root), KEPT)
+    assert repository.read_ref(KEPT) == head(project.root)
+    assert [*(project.root / ".git").rglob("*.lock")] == []
+
+
+def test_a_git_that_is_killed_again_and_again_is_told_apart_from_one_that_refuses(project, repository, tmp_path):
+    dying(project, tmp_path, 100)
+    with pytest.raises(GitFailed, match="signal 9 ended") as failed:
+        repository.keep(head(project.root), KEPT)
+    assert failed.value.killed
+    with pytest.raises(GitFailed) as refused:
+        repository.keep("0" * 40, KEPT)
+    assert not refused.value.killed

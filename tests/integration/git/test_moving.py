@@ -1,0 +1,228 @@
+"""A fast-forward of the user's checkout that is cut off: finished or undone by content, the user's own left alone (R5).
+
+Git is killed at exact points: by the filter that writes a file, by the hook behind the index, and by the hook around
+the branch. What no hook reaches is laid out by hand as git leaves it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from irontree.ports import Published
+from irontree.repository.moving import Move
+from tests.support.processes import Heard
+from tests.support.repositories import Project, commit, git, head, hook, write
+
+POINTS = ("files", "index", "locked", "branch")
+"""Killed while it writes files, behind the index, with the branch locked, behind the branch."""
+
+
+@pytest.fixture
+def place(project, tmp_path) -> Place:
+    return Place(project, tmp_path, Heard())
+
+
+class Place:
+    """A project with a commit that changes, adds and removes files, and a git that can be told where to die."""
+
+    def __init__(self, project: Project, folder: Path, heard: Heard) -> None:
+        self.project, self.root, self.heard = project, project.root, heard
+        self._death = folder / "die"
+        commit(self.root, "gone.txt", "old\n")
+        commit(self.root, "tool.sh", "echo\n")
+        commit(self.root, ".gitattributes", "dos.txt text eol=crlf\nzebra.txt filter=dying\n")
+        commit(self.root, "zebra.txt", "black\n")
+        self.before = commit(self.root, "dos.txt", "one\n")
+        git(self.root, "push", "--quiet", "origin", "main")
+        workspace = project.run_workspace()
+        workspace.prepare(self.before)
+        write(
+            workspace.path, **{"app.py": "new\n", "new.txt": "n\n", "dos.txt": "one\r\ntwo\r\n", "zebra.txt": "white\n"}
+        )
+        (workspace.path / "gone.txt").unlink()
+        (workspace.path / "deep/er").mkdir(parents=True)
+        (workspace.path / "deep/er/file").write_text("deep\n")
+        (workspace.path / "tool.sh").chmod(0o755)
+        (workspace.path / "link").symlink_to("app.py")
+        self.after = workspace.commit("[run] #1: work", base=self.before).sha
+        project.repository.keep(self.after, "refs/irontree/issue-1/2", source=workspace)
+
+    @property
+    def repository(self):
+        found = self.project.repository
+        locks = replace(found.locks, note=self.heard.note)
+        return replace(found, locks=locks, git=replace(found.git, locks=locks))
+
+    def die(self, point: str, *, with_us: bool = False) -> None:
+        """Have git killed there once, and with it the process that publishes."""
+        self._death.touch()
+        kill = f"[ -e '{self._death}' ] && rm '{self._death}' && kill -9 {'$VICTIM ' if with_us else ''}$PPID"
+        hooks = self.root / ".git" / "hooks"
+        at_branch = (
+            f'[ "$1" = {"prepared" if point == "locked" else "committed"} ] && grep -q refs/heads/main && {kill}'
+        )
+        match point:
+            case "files":
+                git(self.root, "config", "filter.dying.smudge", f"{kill}; cat")
+            case "index":
+                hook(hooks, "post-index-change", f"{kill}; exit 0")
+            case _:
+                hook(hooks, "reference-transaction", f"{at_branch}; exit 0")
+
+    def publish_and_die(self, point: str) -> None:
+        """In a process of its own, which is killed together with git."""
+        self.die(point, with_us=True)
+        child = os.fork()
+        if child == 0:
+            try:
+                os.environ["VICTIM"] = str(os.getpid())
+                self.repository.publish(self.after, self.project.target)
+            finally:
+                os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        git(self.root, "config", "--unset", "filter.dying.smudge", check=False)
+
+    def lay_out(self, *paths: str, index: bool = False) -> None:
+        """What git leaves: these files as the new commit has them, and the index too if it was written."""
+        record = self.root / ".git" / "irontree" / "move.json"
+        record.parent.mkdir(exist_ok=True)
+        record.write_text(
+            str(Move(str(self.root), "refs/heads/main", self.before, self.after)._asdict()).replace("'", '"')
+        )
+        if index:
+            git(self.root, "read-tree", self.after)
+        for path in paths:
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text(git(self.root, "show", f"{self.after}:{path}") + "\n")
+
+    def settle(self) -> None:
+        with self.repository.driven():
+            pass
+
+    def status(self) -> str:
+        return git(self.root, "status", "--porcelain")
+
+    def locks(self) -> list[Path]:
+        return [*(self.root / ".git").rglob("*.lock")]
+
+    def assert_moved(self) -> None:
+        assert (head(self.root, "main"), self.status(), self.locks()) == (self.after, "", [])
+        assert (self.root / "dos.txt").read_bytes() == b"one\r\ntwo\r\n"
+        assert not (self.root / "gone.txt").exists()
+        assert os.access(self.root / "tool.sh", os.X_OK)
+        assert (self.root / "link").readlink() == Path("app.py")
+        assert [*(self.root / ".git/irontree").iterdir()] == []
+
+    def assert_put_back(self, status: str) -> None:
+        assert (head(self.root, "main"), self.status(), self.locks()) == (self.before, status, [])
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_git_that_is_killed_alone_is_followed_up_at_once(place, point):
+    place.die(point)
+    assert place.repository.publish(place.after, place.project.target) == Published(place.after)
+    place.assert_moved()
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_together_with_git_the_next_driver_finishes_it(place, point):
+    place.publish_and_die(point)
+    assert bool(place.locks()) == (point in ("files", "locked"))
+    place.settle()
+    place.assert_moved()
+    assert place.repository.publish(place.after, place.project.target) == Published(place.after)
+    if point != "branch":
+        assert any("was cut off: finished" in line for line in place.heard.lines)
+
+
+@pytest.mark.parametrize("point", ["files", "index", "locked"])
+def test_what_the_user_edits_meanwhile_stays_and_the_rest_is_put_back(place, point):
+    place.publish_and_die(point)
+    write(place.root, **{"app.py": "mine\n"})
+    place.settle()
+    place.assert_put_back("M app.py")
+    assert (place.root / "app.py").read_text() == "mine\n"
+    assert any("app.py" in line and "put back" in line for line in place.heard.lines)
+    assert "git merge --ff-only" in place.repository.publish(place.after, place.project.target).warning
+
+
+def test_nobody_is_told_to_commit_what_only_git_wrote(place):
+    """A move that cannot be settled, because another git is at work, is named as what it is."""
+    place.lay_out("app.py")
+    (place.root / ".git" / "index.lock").touch()
+    place.settle()
+    found = place.repository.preflight(place.project.target, place.project.run_workspace().policy)
+    assert [blocker.check for blocker in found] == ["checkout-half-moved"]
+    assert "repair" in found[0].remedy
+    (place.root / ".git" / "index.lock").unlink()
+    place.settle()
+    place.assert_moved()
+
+
+@pytest.mark.parametrize("index", [False, True], ids=["files", "index"])
+@pytest.mark.parametrize(
+    ("path", "text"), [("new.txt", "mine\n"), ("app.py", "newer\n"), ("gone.txt", "mine\n"), ("deep", "mine\n")]
+)
+def test_a_file_of_the_users_in_the_way_is_never_written(place, path, text, index):
+    """Untracked, edited, edited where it was to be removed, and where a folder was to be."""
+    place.lay_out("zebra.txt", index=index)
+    (place.root / path).write_text(text)
+    place.settle()
+    place.assert_put_back({"app.py": "M app.py", "gone.txt": "M gone.txt"}.get(path, f"?? {path}"))
+    assert (place.root / path).read_text() == text
+
+
+def test_a_folder_of_the_users_where_a_file_was_to_be_keeps_its_files(place):
+    place.lay_out("zebra.txt")
+    (place.root / "new.txt").mkdir()
+    (place.root / "new.txt" / "mine").write_text("mine\n")
+    place.settle()
+    place.assert_put_back("?? new.txt/")
+    assert (place.root / "new.txt/mine").read_text() == "mine\n"
+
+
+def test_a_file_that_is_half_written_is_gits_own(place):
+    place.lay_out("app.py")
+    (place.root / "dos.txt").write_bytes(b"one\r\ntw")
+    (place.root / "zebra.txt").unlink()
+    place.settle()
+    place.assert_moved()
+
+
+def test_what_is_staged_beside_it_stays_staged(place):
+    place.lay_out("app.py")
+    write(place.root, **{"mine.txt": "mine\n"})
+    git(place.root, "add", "mine.txt")
+    place.settle()
+    assert (head(place.root, "main"), place.status()) == (place.after, "A  mine.txt")
+
+
+def test_who_has_gone_on_meanwhile_is_left_alone(place):
+    place.lay_out("app.py")
+    git(place.root, "commit", "--quiet", "--all", "--message", "mine")
+    mine = head(place.root)
+    place.settle()
+    assert (head(place.root), place.status()) == (mine, "")
+    assert not (place.root / ".git/irontree/move.json").exists()
+
+
+def test_what_git_refuses_from_the_start_is_nothing_that_was_cut_off(place):
+    """A file that the user deleted is not put back, because another one was in the way."""
+    write(place.root, **{"app.py": "mine\n"})
+    (place.root / "zebra.txt").unlink()
+    assert place.repository.publish(place.after, place.project.target).warning
+    place.assert_put_back("M app.py\n D zebra.txt")
+
+
+def test_a_branch_that_cannot_be_locked_leaves_no_half_of_it(place):
+    """Git writes files and index before it finds the branch locked."""
+    lock = place.root / ".git/refs/heads/main.lock"
+    lock.touch()
+    assert "main.lock" in place.repository.publish(place.after, place.project.target).warning
+    lock.unlink()
+    place.assert_put_back("")
