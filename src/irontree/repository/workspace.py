@@ -11,7 +11,7 @@ from typing import TypeVar
 from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.files import remove
+from irontree.files import disk_errors, remove
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.clone import PrivateClone, copy_files, require_inside, write_inside
@@ -50,14 +50,15 @@ class GitWorkspace:
 
         Ignored files (caches) stay, unless the policy is pristine. Raises EnvironmentRefused or GitFailed.
         """
-        self._prepared_for.unlink(missing_ok=True)
-        settings = self._restore()
-        self._mending((base, tree_of or base), lambda: self._place(base, tree_of or base, cancel))
-        self._copy_files()
-        for command in self.policy.setup:
-            self._set_up(command, cancel)
-        self._require_hooks(settings)
-        self._prepared_for.write_text(base, encoding="ascii")
+        with disk_errors(self.path):
+            self._prepared_for.unlink(missing_ok=True)
+            settings = self._restore()
+            self._mending((base, tree_of or base), lambda: self._place(base, tree_of or base, cancel))
+            self._copy_files()
+            for command in self.policy.setup:
+                self._set_up(command, cancel)
+            self._require_hooks(settings)
+            self._prepared_for.write_text(base, encoding="ascii")
 
     def commit(
         self,
