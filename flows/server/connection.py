@@ -400,12 +400,16 @@ def reap(program: Program) -> None:
 
 
 def tail(log: Path, *, start: int = 0) -> str:
-    """The last lines of *log* after byte *start*, or from its beginning if it was rotated; empty if it is missing."""
+    """The last of `lines_after`, as one text."""
+    return "\n".join(lines_after(log, start)[-TAIL:])
+
+
+def lines_after(log: Path, start: int) -> list[str]:
+    """The lines of *log* after byte *start*, or from its beginning if it was rotated; none if it is missing."""
     if not log.exists():
-        return ""
+        return []
     written = log.read_bytes()
-    lines = written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
-    return "\n".join(lines[-TAIL:])
+    return written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
 
 
 def size(log: Path) -> int:

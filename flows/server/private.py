@@ -25,13 +25,14 @@ from typing import TYPE_CHECKING, Any, Self
 import psutil
 
 from irontree.errors import EnvironmentRefused, IrontreeError, ServerUnavailable
-from irontree.files import locked, swap
+from irontree.files import locked, remove, swap
 from irontree.flows.server.connection import (
     LOOPBACK,
     Address,
     ListenAddress,
     Program,
     ServerState,
+    lines_after,
     local_environment,
     password,
     reap,
@@ -139,6 +140,8 @@ KEEP_EVERY = 0.2
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before retrying a failed start; doubled each time."""
 LEAVING = 5.0
+TOLD = "irontree: "
+"""Begins a line of the server's log that is for the people who use it."""
 ANYWHERE = ListenAddress()
 
 
@@ -169,7 +172,7 @@ class LocalServer:
         self._first_pause = self._pause = pause
         self._again_at = 0.0
         self._start_program = start
-        self._log_start = size(self._state.log)
+        self._log_start = self._told_start = size(self._state.log)
         self._program: Program | None = None
         self._failure: str | None = None
         self._left = threading.Event()
@@ -206,6 +209,12 @@ class LocalServer:
     def trouble(self) -> ServerUnavailable | None:
         """Why there is no server, with its last output; set from a failed start until a server answers."""
         return self._unavailable(f"The private Prefect server {self._failure}") if self._failure else None
+
+    def told(self) -> tuple[str, ...]:
+        """What the server said to its users since we are its client, or were told last."""
+        lines = lines_after(self._state.log, self._told_start)
+        self._told_start = size(self._state.log)
+        return tuple(line.removeprefix(TOLD) for line in lines if line.startswith(TOLD))
 
     def close(self) -> None:
         """Leave the server to its other clients; it ends a while after the last one has left."""
@@ -314,28 +323,56 @@ NO_SERVER = "http://127.0.0.1:9/api"
 """A placeholder for settings that need an address although no request is made."""
 
 
-def ensure(folder: Path) -> None:
-    """Ensure `prefect.db` in *folder*: an existing one is kept, else the template is copied. Deleting it loses nothing.
+CHECKED_WHOLE = 64 * 1024 * 1024
+"""Bytes of a database that is read through at a start: 0.2 s; of a larger one, what is read first."""
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+"""What SQLite says of a file that is none of ours; the last, of one that lacks a table."""
 
-    Raises ServerUnavailable for a file that is no database, or one of another Prefect version.
+
+def ensure(folder: Path) -> str:
+    """Ensure `prefect.db` in *folder*: an existing one is kept, else the template is copied.
+
+    One that is damaged, or of another Prefect version, is set aside; returns what was done about it, in a sentence.
+    Nothing of ours is lost: runs are made again from the logs. Raises ServerUnavailable without a template.
     """
-    template, database = build_template(folder), folder / "prefect.db"
-    if database.exists():
-        _check(database, template)
-        return
-    for leftover in [*folder.glob("prefect.db-*"), folder / "memo_store.toml"]:  # from a database that was deleted
-        leftover.unlink(missing_ok=True)
+    template, database, aside = build_template(folder), folder / "prefect.db", folder / "prefect.db.aside"
+    there = os.path.lexists(database)
+    trouble = database_trouble(database) or _misfit(database, template) if there else ""
+    if there and not trouble:
+        return ""
+    if there:
+        remove(aside)
+        database.rename(aside)
+    for leftover in [*folder.glob("prefect.db-*"), folder / "memo_store.toml"]:  # from a database that is gone
+        remove(leftover)
     swap(database, template.read_bytes())
+    if not there:
+        return ""
+    return (
+        f"Prefect's database {trouble}: it is set aside as {aside}, and there is a new one. "
+        "Nothing is lost but the pages of past runs."
+    )
 
 
-def _check(database: Path, template: Path) -> None:
-    remedy = "Delete it: it holds nothing that is not in .mino/ too, but for the pages of past runs."
+def database_trouble(database: Path, *, whole: bool = True) -> str:
+    """What is wrong with a SQLite file, of which *whole* reads all; empty if it can be used, or cannot be read now."""
+    if not database.is_file():
+        return "is no file"
     try:
-        found = _revision(database)
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=0)) as connection:
+            connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            if whole and database.stat().st_size <= CHECKED_WHOLE:
+                (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                return "" if found == "ok" else "is damaged"
     except sqlite3.DatabaseError as error:
-        raise ServerUnavailable(f"{database} is damaged: {error}.", remedy=remedy) from error
-    if found != _revision(template):
-        raise ServerUnavailable(f"{database} is of another Prefect version (revision {found}).", remedy=remedy)
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        return f"is damaged ({error})" if code in _DAMAGE else ""
+    return ""
+
+
+def _misfit(database: Path, template: Path) -> str:
+    found = _revision(database)
+    return "" if found == _revision(template) else f"is of another Prefect version (revision {found})"
 
 
 def _revision(database: Path) -> str:
@@ -352,7 +389,8 @@ def build_template(folder: Path) -> Path:
     """
     template = folder / "template.db"
     with locked(folder / "template.lock"):
-        if not template.exists():
+        if database_trouble(template):
+            remove(template)
             _migrate(folder, draft := folder / "draft.db")
             with closing(sqlite3.connect(draft)) as database:  # in one file: SQLite keeps recent writes in a second one
                 database.execute("PRAGMA journal_mode=DELETE")
@@ -406,7 +444,8 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     if not state.become_the_server():
         return
     last_port = state.come_alive()
-    ensure(state.folder)
+    if said := ensure(state.folder):
+        _say(said)
     host = place.host or LOOPBACK
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
@@ -459,6 +498,12 @@ def garbage_collected_aside() -> Iterator[None]:
         gc.enable()
 
 
+def _say(sentence: str) -> None:
+    """Put it into the server's log, where the clients find it."""
+    sys.stderr.write(f"{TOLD}{sentence}\n")
+    sys.stderr.flush()
+
+
 def _prefect_server() -> uvicorn.Server:
     import uvicorn  # noqa: PLC0415  (reads nothing, but costs time that a second start should not pay)
     from prefect.server.api.server import create_app  # noqa: PLC0415  (Prefect reads its settings at import)
@@ -470,7 +515,10 @@ def _prefect_server() -> uvicorn.Server:
 
 
 class _Attendant:
-    """Publishes the address once the server answers, and ends the server *linger* seconds after its last client."""
+    """Publishes the address once the server answers, and ends the server *linger* seconds after its last client.
+
+    Where its database was damaged, deleted or exchanged, it ends the server at once: the clients start another.
+    """
 
     def __init__(self, server: uvicorn.Server, state: ServerState, address: Address, linger: float) -> None:
         self._server = server
@@ -478,10 +526,18 @@ class _Attendant:
         self._address: Address | None = address
         self._linger = linger
         self._last_used = time.monotonic()
+        self._database = state.folder / "prefect.db"
+        self._identity = identity(self._database)
 
     async def look(self) -> None:
         """Called by uvicorn as soon as it answers, and then every second."""
         turn_over_if_long(self._state.log)
+        if trouble := self._trouble():
+            _say(f"Prefect's database {trouble} while its server was at work: the server ends.")
+            self._server.should_exit = self._server.force_exit = True
+            # What it still wants to write has nowhere to go.
+            threading.Timer(LEAVING, os._exit, (0,)).start()
+            return
         if self._address:
             self._state.publish(self._address)
             self._address = None
@@ -489,6 +545,22 @@ class _Attendant:
             self._last_used = time.monotonic()
         elif time.monotonic() - self._last_used >= self._linger:
             self._server.should_exit = self._state.shut_out()
+
+    def _trouble(self) -> str:
+        if self._server.should_exit:
+            return ""
+        if identity(self._database) != self._identity:
+            return "was deleted or exchanged"
+        return database_trouble(self._database, whole=False)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file is there under that name; None for none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino
 
 
 if __name__ == "__main__":
