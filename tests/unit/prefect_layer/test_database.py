@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.flows.server.private import database_trouble, ensure, identity
+from irontree.flows.server.database import database_trouble, ensure, identity
 
 
 def a_database(path: Path, revision: str = "this", rows: int = 1000) -> Path:
