@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 from uuid import UUID
@@ -35,7 +36,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.deployments.runner import RunnerDeployment
-from prefect.exceptions import ObjectAlreadyExists, PrefectHTTPStatusError
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectHTTPStatusError
 from prefect.runner import Runner
 from prefect.schedules import Cron
 from prefect.utilities.processutils import command_to_string
@@ -331,20 +332,24 @@ def run_child() -> None:
 async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
     """Execute their runs, at most *limit* at a time."""
     runner = Runner(query_seconds=QUERY_SECONDS, limit=limit, pause_on_shutdown=False)
-    _report(await register(deployments, queue_limit=limit, add=runner.aadd_deployment))
-    await runner.start()
+    add = partial(register, deployments, queue_limit=limit, add=runner.aadd_deployment)
+    _report(ids := await add())
+    async with asyncio.TaskGroup() as together:
+        together.create_task(_stay_registered(ids, add))
+        await runner.start()
 
 
 async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
     """Execute the runs in their queues, at most *limit* per queue, which the queues enforce."""
-    ids = await register(deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
-    _report(ids)
+    add = partial(register, deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
+    _report(ids := await add())
     queues = sorted({served["name"] for served in deployments})
     worker = ProcessWorker(
         POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS
     )
     async with asyncio.TaskGroup() as together:
         together.create_task(_drop_missed(ids))
+        together.create_task(_stay_registered(ids, add))
         await worker.start()
 
 
@@ -353,6 +358,18 @@ def _report(deployments: Mapping[str, UUID]) -> None:
     sys.stdout.write(json.dumps(deployments, default=str) + "\n")
     sys.stdout.flush()
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+
+async def _stay_registered(ids: dict[str, UUID], add: Callable[[], Awaitable[dict[str, UUID]]]) -> None:
+    """Register anew on a server whose database was made anew; *ids* are then the new ones."""
+    while True:
+        await asyncio.sleep(QUERY_SECONDS)
+        with suppress(Unreachable, PrefectHTTPStatusError):
+            async with get_client() as client:
+                try:
+                    await client.read_deployment(next(iter(ids.values())))
+                except ObjectNotFound:
+                    ids.update(await add())
 
 
 async def _drop_missed(ids: Mapping[str, UUID]) -> None:

@@ -22,8 +22,8 @@ from urllib.parse import quote
 import platformdirs
 
 from irontree.app import App
-from irontree.errors import ServerUnavailable
-from irontree.files import swap, take_lock
+from irontree.errors import EnvironmentRefused, ServerUnavailable
+from irontree.files import read_bytes, swap, take_lock
 from irontree.store.layout import Layout
 
 # --- The complete Prefect settings of our processes, independent of the machine's (rulings, Local mode)
@@ -336,6 +336,7 @@ def runs_url(ui: str, app: App) -> str:
 
 _ASKS: Final = (b"api_url", b"start_label", b"nightly")
 """Configuration keys that name a server, or let one ask for an approval."""
+_CONFIG_BYTES: Final = 1024 * 1024
 
 
 def is_unknown_to_servers(app: App) -> bool:
@@ -347,10 +348,10 @@ def is_unknown_to_servers(app: App) -> bool:
     if any(name.startswith(OURS) for name in os.environ) or any(left_addresses()):
         return False
     try:
-        written = Layout(app.repository.root).config.read_bytes()
-    except OSError:
+        written = read_bytes(Layout(app.repository.root).config, _CONFIG_BYTES)
+    except EnvironmentRefused:
         return True
-    return not any(key in written for key in _ASKS)
+    return not any(key in (written or b"") for key in _ASKS)
 
 
 # --- Background Python programs of ours
@@ -399,12 +400,16 @@ def reap(program: Program) -> None:
 
 
 def tail(log: Path, *, start: int = 0) -> str:
-    """The last lines of *log* after byte *start*, or from its beginning if it was rotated; empty if it is missing."""
+    """The last of `lines_after`, as one text."""
+    return "\n".join(lines_after(log, start)[-TAIL:])
+
+
+def lines_after(log: Path, start: int) -> list[str]:
+    """The lines of *log* after byte *start*, or from its beginning if it was rotated; none if it is missing."""
     if not log.exists():
-        return ""
+        return []
     written = log.read_bytes()
-    lines = written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
-    return "\n".join(lines[-TAIL:])
+    return written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
 
 
 def size(log: Path) -> int:

@@ -301,10 +301,18 @@ class Config(Section):
 
 def load_config(path: Path) -> Config:
     """Read the file; without one everything has its default. Raises ConfigRefused naming every key that is wrong."""
+    data = _bytes(path)
+    return Config() if data is None else read_config(data, str(path))
+
+
+def _bytes(path: Path) -> bytes | None:
+    """The file's content; None without one. Raises EnvironmentRefused for what is no file: a pipe would block."""
     try:
-        return read_config(path.read_bytes(), str(path))
-    except FileNotFoundError:
-        return Config()
+        if path.exists() and not path.is_file():
+            raise EnvironmentRefused(f"{path}: is no file", remedy="move it away, or put a file in its place")
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except OSError as error:
         raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="make the file readable") from error
 
@@ -321,8 +329,7 @@ def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, s
     *comments* go above new keys and say where their values come from. Raises ConfigRefused, before anything is
     written, if the result would not be accepted.
     """
-    before = path.read_bytes() if path.exists() else b""
-    document = _parsed(before, str(path))
+    document = _parsed(_bytes(path) or b"", str(path))
     for dotted, value in values.items():
         _set(document, dotted.split("."), value, (comments or {}).get(dotted))
     _write(path, document)
@@ -332,7 +339,7 @@ def add_permissions(path: Path, rules: Sequence[PermissionRule]) -> None:
     """Append *rules* to `agent.permissions` in the file, keeping the rest; raises as `write_config`."""
     from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415
 
-    document = _parsed(path.read_bytes() if path.exists() else b"", str(path))
+    document = _parsed(_bytes(path) or b"", str(path))
     if not isinstance(document.get("agent"), Mapping):
         document["agent"] = CommentedMap()
     if not document["agent"].get("permissions"):
@@ -375,6 +382,8 @@ def _parsed(data: bytes | str, name: str) -> Any:
         raise ConfigRefused(f"{name}, line {line}: {error.problem}", remedy="put the YAML right") from error
     except (YAMLError, UnicodeDecodeError) as error:
         raise ConfigRefused(f"{name}: not readable as YAML text", remedy="save the file as UTF-8") from error
+    except RecursionError:
+        raise ConfigRefused(f"{name}: nested too deeply", remedy="`irontree config schema` lists every key") from None
     if document is None:
         return CommentedMap()
     if not isinstance(document, CommentedMap):

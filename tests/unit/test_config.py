@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -369,6 +370,20 @@ def test_gates_are_approved_with_everything_else():
     assert gated.gates.acceptance == Gate(approvers=2)
     assert gated.gates.approval is None
     assert gated.digest != plain.digest
+
+
+@pytest.mark.parametrize("text", ["verify: " + "[" * 10_000, "a: " + "{a: " * 5_000, "- " * 10_000 + "x"])
+def test_deep_nesting_is_refused_in_words(text: str):
+    with pytest.raises(ConfigRefused, match="nested too deeply"):
+        read_config(text, NAME)
+
+
+def test_a_pipe_in_place_of_the_file_is_refused_and_does_not_block(tmp_path):
+    path = tmp_path / "config.yml"
+    os.mkfifo(path)
+    for read in (load_config, lambda path: write_config(path, {"verify.seconds": 9})):
+        with pytest.raises(EnvironmentRefused, match="is no file"):
+            read(path)
 
 
 def test_gates_need_a_forge_that_people_log_in_to():

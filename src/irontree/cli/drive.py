@@ -204,7 +204,9 @@ class Drive:
 
         while True:
             with Session(self.app, environment=environment, folder=self.server.folder) as session:
+                self._pass_on()
                 status = self._follow(session, loop_id, shown, began)
+                self._pass_on()
                 following = replacement(self.app, loop_id) if status == "cancelled" else None
                 if status not in ("stopped", "shot") and not following:
                     session.come_to_rest()
@@ -216,6 +218,11 @@ class Drive:
                 return self._ending(loop_id, status)
             began, self.shoot = time.monotonic(), None
             self._say("\nShot the flows in the middle of that (SIGKILL). Starting again ...")
+
+    def _pass_on(self) -> None:
+        """Show what the private server says to its users."""
+        for said in self.server.private.told() if self.server.private else ():
+            self._say(said)
 
     def _begin(self, session: TerminalSession, loop_id: str, began: float) -> None:
         from irontree.flows.runs.recovery import close_overtaken

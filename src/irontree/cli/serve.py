@@ -292,7 +292,7 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
 
 @dataclass
 class ServerNews:
-    """Reports once why a private server cannot be restarted; restarts are still attempted."""
+    """Reports what a private server says, and once why it cannot be restarted; restarts are still attempted."""
 
     console: Console
     private: LocalServer | None
@@ -300,6 +300,8 @@ class ServerNews:
 
     def __call__(self) -> None:
         """Check it now."""
+        for said in self.private.told() if self.private else ():
+            _print(self.console, f"{_now()}  {said}")
         trouble = self.private.trouble() if self.private else None
         if trouble and not self.told:
             _print(self.console, f"{_now()}  {in_words(trouble)}")

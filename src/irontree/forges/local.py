@@ -66,9 +66,8 @@ class LocalForge(LocalFiles):
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
         """Issues whose body holds *marker* as a line of its own, lowest number first."""
-        candidates = (n for n in numbers(self._issues) if marker in read(self._path(n)))
-        issues = (self._issue(number) for number in candidates)
-        return tuple(issue for issue in issues if holds_line(issue.body, marker))
+        issues = map(self._issue, self._texts.holding(marker))
+        return tuple(issue for issue in issues if not issue.pull_request and holds_line(issue.body, marker))
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first."""

@@ -81,6 +81,35 @@ def behind(highest: int, read: Callable[[int], T | None]) -> Iterator[T]:
 # --- The index of issues by marker: one complete listing, then only what changed since
 
 
+class LineIndex:
+    """Texts by number, and which of them hold a line: asking takes no longer for many texts than for few."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, frozenset[str]] = {}
+        self._holders: dict[str, set[int]] = {}
+        self.highest = 0
+        """The highest number that was ever put in."""
+
+    def put(self, number: int, text: str) -> None:
+        """Put in the text of that number, in place of an earlier one."""
+        self.drop(number)
+        self._lines[number] = lines = frozenset(map(str.strip, text.split("\n")))
+        self.highest = max(self.highest, number)
+        for line in lines:
+            self._holders.setdefault(line, set()).add(number)
+
+    def drop(self, number: int) -> None:
+        """Forget the text of that number, if there is one."""
+        for line in self._lines.pop(number, ()):
+            self._holders[line].discard(number)
+            if not self._holders[line]:
+                del self._holders[line]
+
+    def holding(self, marker: str) -> list[int]:
+        """Numbers of the texts that hold *marker* as a line of its own, ascending."""
+        return sorted(self._holders.get(marker.strip(), ()))
+
+
 _OVERLAP: Final = timedelta(minutes=5)
 """Listings may show a later change before an earlier one."""
 
@@ -106,7 +135,7 @@ class IssueIndex:
     ) -> None:
         self._listed = listed
         self._read = read
-        self._bodies: dict[int, str] = {}
+        self._bodies = LineIndex()
         self._newest: datetime | None = None
 
     def find(self, marker: str, read_issue: Callable[[int], Issue | None]) -> tuple[Issue, ...]:
@@ -115,10 +144,11 @@ class IssueIndex:
         for listed in tuple(self._listed(since)):
             self._remember(listed)
             self._newest = max(self._newest or listed.updated_at, listed.updated_at)
-        for created in behind(max(self._bodies, default=0), self._read):
+        for created in behind(self._bodies.highest, self._read):
             self._remember(created)
-        held = (number for number, body in sorted(self._bodies.items()) if holds_line(body, marker))
-        return tuple(issue for issue in map(read_issue, held) if issue and holds_line(issue.body, marker))
+        return tuple(
+            issue for issue in map(read_issue, self._bodies.holding(marker)) if issue and holds_line(issue.body, marker)
+        )
 
     def _remember(self, listed: ListedIssue) -> None:
-        self._bodies[listed.number] = listed.body
+        self._bodies.put(listed.number, listed.body)

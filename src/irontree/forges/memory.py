@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import UserDict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
 
@@ -10,7 +11,7 @@ from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
-from irontree.forges.markers import as_kept, as_sent, behind, holds_line, one_line
+from irontree.forges.markers import LineIndex, as_kept, as_sent, behind, holds_line, one_line
 from irontree.ports import (
     CheckState,
     CommitCheck,
@@ -24,11 +25,27 @@ from irontree.ports import (
 )
 
 
+class Issues(UserDict[int, Issue]):
+    """Issues by number, however they are put in, and an index of the lines of their texts."""
+
+    def __init__(self) -> None:
+        self.lines = LineIndex()
+        super().__init__()
+
+    def __setitem__(self, number: int, issue: Issue) -> None:
+        super().__setitem__(number, issue)
+        self.lines.put(number, issue.body)
+
+    def __delitem__(self, number: int) -> None:
+        super().__delitem__(number)
+        self.lines.drop(number)
+
+
 @dataclass(slots=True)
 class Tracker:
     """Set `outage` and every call fails until it is cleared."""
 
-    issues: dict[int, Issue] = field(default_factory=dict)
+    issues: Issues = field(default_factory=Issues)
     """Pull requests too."""
     comments: dict[int, list[Comment]] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
@@ -82,9 +99,14 @@ class MemoryForge:
         return self._issue(number) if number in self.tracker.issues else None
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        listed = tuple(self._listed())
-        newer = behind(listed[-1].number if listed else 0, self.read_issue)
-        return tuple(i for i in (*listed, *newer) if holds_line(i.body, marker) and not i.pull_request)
+        tracker = self.tracker
+        if tracker.lag or tracker.breaks_behind is not None:
+            listed = tuple(self._listed())
+            newer = behind(listed[-1].number if listed else 0, self.read_issue)
+            found: Iterable[Issue] = (issue for issue in (*listed, *newer) if holds_line(issue.body, marker))
+        else:
+            found = map(self._issue, tracker.issues.lines.holding(marker))
+        return tuple(issue for issue in found if not issue.pull_request)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         wanted = (issue for issue in self._listed() if issue.state == "open" and label in issue.labels)

@@ -131,9 +131,22 @@ class OneServer:
 
     def __init__(self) -> None:
         self.why: str | None = None
+        self.said: tuple[str, ...] = ()
+
+    def told(self) -> tuple[str, ...]:
+        said, self.said = self.said, ()
+        return said
 
     def trouble(self) -> ServerUnavailable | None:
         return ServerUnavailable(self.why, remedy="see its log") if self.why else None
+
+
+def test_what_the_server_says_to_its_users_is_passed_on_once():
+    server, out = OneServer(), io.StringIO()
+    look = ServerNews(Console(out, io.StringIO()), server)
+    server.said = ("its database is set aside",)
+    look(), look()
+    assert [line[10:] for line in out.getvalue().splitlines()] == ["its database is set aside"]
 
 
 def test_a_server_that_cannot_be_started_again_is_told_of_once_until_it_answered():

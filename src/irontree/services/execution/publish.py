@@ -104,15 +104,18 @@ def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, in
 
 def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
     """The issue's metadata and text; parents and dependencies appear by number, if they have one in *numbers*."""
-    locators = {key: f"#{number}" for key, number in numbers.items()}
+
+    def locator(key: str) -> str:
+        return f"#{numbers[key]}" if key in numbers else key
+
     return app.renderer.render(
         "issues/body.md",
         node=node,
         plan=plan,
         close_on_done=closing_policy(app, node),
         marker=f"{key_marker(node.task_key)}\n{document_marker(plan.spec_path)}",
-        parent=locators.get(node.parent, node.parent) if node.parent else None,
-        depends_on=tuple(locators.get(key, key) for key in node.depends_on),
+        parent=locator(node.parent) if node.parent else None,
+        depends_on=tuple(map(locator, node.depends_on)),
     )
 
 

@@ -64,7 +64,8 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
     """What an approval shows, by the names in its template: the frozen tree, every command, where code goes."""
     draft, policy, world = proposal.draft, proposal.draft.policy, read_world(app)
     pairs = [(task.node, task.plan.policy) for task in draft.tasks]
-    todo = [task for task in draft.tasks if task.node.task_key not in proposal.skipped]
+    skipped = frozenset(proposal.skipped)
+    todo = [task for task in draft.tasks if task.node.task_key not in skipped]
     return {
         "repository": app.repository.root.name,
         "revision": proposal.revision,
