@@ -61,6 +61,10 @@ class GiteaServer:
     violations: list[str] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
+    def asked(self) -> list[str]:
+        with self.lock:
+            return [*self.requests]
+
     def writes(self) -> list[str]:
         return [request for request in self.requests if not request.startswith("GET")]
 

@@ -21,6 +21,8 @@ class Request:
     headers: dict[str, str]
     body: Any
     account: str = ""
+    unchanged: bool = False
+    """Whether it was answered with 304."""
 
 
 @dataclass
