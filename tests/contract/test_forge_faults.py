@@ -82,6 +82,15 @@ def test_the_first_issue_of_all_is_found_before_listings_show_any(stage: Fallibl
     assert [issue.number for issue in stage.ours.find_issues(MARKER)] == [1]
 
 
+def test_an_issue_of_somebody_faster_that_listings_do_not_show_yet_is_found(stage: FallibleStage):
+    stage.ours.create_issue("Title", "")
+    stage.ours.find_issues(MARKER)
+    stage.stranger.create_issue("Title", MARKER)
+    ours = stage.ours.create_issue("Title", MARKER).number
+    stage.lag(3)
+    assert [issue.number for issue in stage.ours.find_issues_before(ours, MARKER)] == [2]
+
+
 def test_part_of_a_listing_is_never_taken_for_all_of_it(stage: FallibleStage):
     for _ in range(3):
         stage.ours.create_issue("Title", MARKER)

@@ -10,7 +10,7 @@ from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
-from irontree.forges.markers import as_kept, as_sent, behind, holds_line, one_line
+from irontree.forges.markers import as_kept, as_lines, as_sent, behind, holds_one_of, one_line
 from irontree.ports import (
     CheckState,
     CommitCheck,
@@ -81,17 +81,20 @@ class MemoryForge:
     def read_issue(self, number: int) -> Issue | None:
         return self._issue(number) if number in self.tracker.issues else None
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        listed = tuple(self._listed())
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        listed, wanted = tuple(self._listed()), as_lines(markers)
         newer = behind(listed[-1].number if listed else 0, self.read_issue)
-        return tuple(i for i in (*listed, *newer) if holds_line(i.body, marker) and not i.pull_request)
+        return tuple(i for i in (*listed, *newer) if holds_one_of(i.body, wanted) and not i.pull_request)
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        return tuple(issue for issue in self.find_issues(marker) if issue.number < number)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         wanted = (issue for issue in self._listed() if issue.state == "open" and label in issue.labels)
         return tuple(issue for issue in wanted if not issue.pull_request)
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
-        return self._edited(number, as_sent(changes))
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
+        self._edited(number, as_sent(changes))
 
     # --- comments -----------------------------------------------------------------------------------------
 
