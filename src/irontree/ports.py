@@ -545,6 +545,14 @@ class IssueTracker(Protocol):
         """Change what is given, leave the rest."""
 
 
+class CommentMark(NamedTuple):
+    """A comment in a list of the whole repository: under which issue, and when it was posted or last edited (UTC)."""
+
+    issue_number: int
+    id: str
+    at: str
+
+
 class Comments(Protocol):
     """Comments of an issue."""
 
@@ -556,6 +564,9 @@ class Comments(Protocol):
 
         Cheap to ask again: where the forge can say so, nothing is sent as long as nothing changed (ETag).
         """
+
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """The comments of all issues and pull requests posted or edited at or after *moment*; as cheap to ask again."""
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment; never sent twice (see `create_issue`)."""

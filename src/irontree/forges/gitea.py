@@ -18,6 +18,7 @@ from irontree.forges.gitea_http import GiteaClient, Query
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
@@ -97,6 +98,10 @@ class GiteaForge:
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments posted or edited at or after *moment*, oldest first. Gitea's API has no ETags."""
         return self._comments(number, {"since": moment})
+
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """Where comments were posted or edited at or after *moment*."""
+        return tuple(map(rest.comment_mark, self._client.read_all("issues/comments", {"since": moment})))
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""

@@ -18,6 +18,7 @@ from irontree.forges.github_client import GithubClient
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, require_fits, shortened
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
@@ -97,6 +98,12 @@ class GithubForge:
         with self._of(number):
             listed = self._client.pages_again(self._client.path("issues", number, "comments"), since=moment)
             return tuple(self._comment(data) for data in listed)
+
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """Where comments were posted or edited at or after *moment*."""
+        order = {"sort": "updated", "direction": "asc"}
+        listed = self._client.pages_again(self._client.path("issues", "comments"), since=moment, **order)
+        return tuple(map(rest.comment_mark, listed))
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""

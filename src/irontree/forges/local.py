@@ -31,6 +31,7 @@ from irontree.forges.local_files import (
 from irontree.forges.markers import as_kept, as_lines, as_sent, holds_one_of, one_line, shortened
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
@@ -95,6 +96,15 @@ class LocalForge(LocalFiles):
         """Comments that name a time at or after *moment*, or whose file was written then, oldest first."""
         since = moment_of(moment)
         return tuple(comment for comment in self.comments(number) if moment_of(comment.created_at) >= since)
+
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """The same of all issues and pull requests."""
+        there = (*numbers(self._issues), *numbers(self._pulls))
+        return tuple(
+            CommentMark(number, f"{one.id} {one.body}", one.created_at)
+            for number in there
+            for one in self.comments_since(number, moment)
+        )
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""

@@ -13,6 +13,7 @@ from irontree.forges import ForgeSettings
 from irontree.forges.markers import as_kept, as_lines, as_sent, behind, holds_one_of, one_line
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
@@ -106,6 +107,12 @@ class MemoryForge:
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments posted at or after *moment*, oldest first, and edited ones."""
         return tuple(comment for comment in self.comments(number) if comment.edited or comment.created_at >= moment)
+
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """An edited comment is always among them: when it was edited is not kept."""
+        posted = ((number, one) for number, those in self.tracker.comments.items() for one in those)
+        recent = ((number, one) for number, one in posted if one.edited or one.created_at >= moment)
+        return tuple(CommentMark(number, f"{one.id} {one.body}", one.created_at) for number, one in recent)
 
     def post_comment(self, number: int, body: str) -> Comment:
         self._issue(number)
