@@ -118,7 +118,7 @@ def on_github(folder: Path, _: Callable[[], Any]) -> Iterator[OnGithub]:
         yield OnGithub(folder, server)
 
 
-REMOTES: dict[str, Callable[[Path, Callable[[], Any]], AbstractContextManager[Remote]]] = {
+KINDS: dict[str, Callable[[Path, Callable[[], Any]], AbstractContextManager[Remote]]] = {
     "gitea": on_gitea,
     "github": on_github,
 }
@@ -210,6 +210,6 @@ def remote_scene(kind: str, folder: Path, *, mode: str = "direct") -> Iterator[R
     publish = scene.policy.publish.model_copy(update={"mode": mode})
     scene.policy = scene.policy.model_copy(update={"publish": publish})
     scene.agent = ScriptedAgent(writes_its_file)
-    with REMOTES[kind](folder, scene.clock.now) as remote:
+    with KINDS[kind](folder, scene.clock.now) as remote:
         remote.share(scene.repository)
         yield RemoteScene(scene, remote)

@@ -78,7 +78,7 @@ class GithubForge:
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, oldest first; pull requests left out."""
         query = {"state": "open", "labels": label, "sort": "created", "direction": "asc"}
-        listed = self._client.pages(self._client.path("issues"), **query)
+        listed = self._client.pages_again(self._client.path("issues"), **query)
         return tuple(self._issue(data) for data in listed if not rest.is_pull(data))
 
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
@@ -90,7 +90,7 @@ class GithubForge:
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first."""
         with self._of(number):
-            listed = self._client.pages(self._client.path("issues", number, "comments"))
+            listed = self._client.pages_again(self._client.path("issues", number, "comments"))
             return tuple(self._comment(data) for data in listed)
 
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:

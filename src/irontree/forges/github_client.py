@@ -125,7 +125,7 @@ class GithubClient:
         now = self._now()
         if fresh or self._resolved is None or now - self._resolved[0] > _BELIEVED:
             owner, _, name = self.configured_name.partition("/")
-            found = self.require(self.ask("GET", f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}")).data
+            found = self.require(self._ask_again(f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}")).data
             self._resolved = (now, found)
         return self._resolved[1]
 
