@@ -218,17 +218,17 @@ class GiteaForge:
             return login in {user["login"] for user in self._client.read("assignees").data}
         return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
 
-    def _look(self, path: str, query: Query | None = None) -> Any:
+    def _look(self, path: str) -> Any:
         """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
-        answer = self._client.read(path, query)
+        answer = self._client.read(path)
         if answer.status == HTTPStatus.NOT_FOUND:
             self._client.explain_absence(of_issues=path.startswith("issues"))
             return None
         return answer.data
 
-    def _find(self, path: str, what: str, query: Query | None = None) -> Any:
+    def _find(self, path: str, what: str) -> Any:
         """What must be there. Raises RemoteFailed that names *what* is not."""
-        found = self._look(path, query)
+        found = self._look(path)
         if found is None:
             raise self._missing(what)
         return found
@@ -249,7 +249,10 @@ class GiteaForge:
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
         with self._commenting(number):
-            shown = self._find(f"issues/{number}/comments", f"issue #{number}", query)
+            shown = self._client.read_at_once(f"issues/{number}/comments", query)
+        if shown is None:
+            self._client.explain_absence(of_issues=True)
+            raise self._missing(f"issue #{number}")
         return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
 
     def _comment(self, shown: rest.Json) -> Comment:
