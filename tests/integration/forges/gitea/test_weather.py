@@ -23,7 +23,8 @@ from tests.support.remote import FOUR, RemoteScene, remote_scene
 from tests.support.soak import SOAK
 
 KEYS = ["one", "two", "three", "four"]
-SEEDS = range(300) if SOAK else range(4)
+SEEDS = range(300) if SOAK else (5, 24, 33, 38)
+"""These few notice a publication that does not look for what lists lack, and a comment that is not looked for."""
 PATIENCE = 200
 
 
