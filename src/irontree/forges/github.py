@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Unpack
 
 from irontree.domain.issues import Comment, Issue
@@ -38,6 +38,8 @@ _DRAFT: Final = {
     False: "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { clientMutationId } }",
 }
 _LABEL_DESCRIPTION: Final = 100
+_NO_COMMIT: Final = frozenset({404, 422})
+"""What is answered about a commit that is not there."""
 
 
 class GithubForge:
@@ -161,7 +163,7 @@ class GithubForge:
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
         """Those of branch *head* of our own repository, lowest number first."""
         owner = self._client.repository()["owner"]["login"]
-        query = {"state": "all", "head": f"{owner}:{head}", "sort": "created", "direction": "asc"}
+        query: dict[str, Any] = {"state": "all", "head": f"{owner}:{head}", "sort": "created", "direction": "asc"}
         numbers = sorted(
             data["number"]
             for data in self._client.pages(self._client.path("pulls"), **query)
@@ -195,12 +197,9 @@ class GithubForge:
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """Statuses and check runs; of a name that both have, the check run counts."""
-        answer = self._client.ask("GET", self._client.path("git", "commits", sha))
-        if answer.status in {404, 422}:
-            return ()
-        self._client.require(answer)
-        statuses = self._client.pages(self._client.path("commits", sha, "status"), "statuses")
-        runs = self._client.pages(self._client.path("commits", sha, "check-runs"), "check_runs", filter="latest")
+        commit = partial(self._client.path, "commits", sha)
+        statuses = self._client.pages(commit("status"), "statuses", absent=_NO_COMMIT)
+        runs = self._client.pages(commit("check-runs"), "check_runs", absent=_NO_COMMIT, filter="latest")
         found = {data["context"]: rest.status_check(data) for data in statuses}
         found |= {data["name"]: self._run_check(data) for data in runs}
         return tuple(found[name] for name in sorted(found))
@@ -234,7 +233,7 @@ class GithubForge:
     # --- internals ------------------------------------------------------------------------------------------
 
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
-        query = {"state": "all", "sort": "created", "direction": "asc"}
+        query: dict[str, Any] = {"state": "all", "sort": "created", "direction": "asc"}
         if since:
             query["since"] = utc_text(since)
         return (rest.listed(data) for data in self._client.pages(self._client.path("issues"), **query))
