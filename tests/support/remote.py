@@ -46,10 +46,6 @@ class Remote(Protocol):
         """As `ada`."""
         ...
 
-    def say(self, number: int, body: str) -> None:
-        """Comment as `ada`."""
-        ...
-
     def merge(self, number: int, sha: str) -> None:
         """Merge a request as `ada`; *sha* is what the target has then."""
         ...
@@ -70,9 +66,6 @@ class OnGitea:
 
     def write_issue(self, title: str, body: str) -> int:
         return self._contents.new_issue("ada", title, body).number
-
-    def say(self, number: int, body: str) -> None:
-        self._contents.new_comment(self._contents.issues[number], "ada", body)
 
     def merge(self, number: int, sha: str) -> None:
         self._contents.merge(number, "ada", sha)
@@ -96,11 +89,6 @@ class OnGithub:
         about = {"number": number, "title": title, "body": body, "author": "ada", "labels": set()}
         self._hub.issues[number] = {**about, "state": "open", "updated_at": self._hub.now}
         return number
-
-    def say(self, number: int, body: str) -> None:
-        key = self._hub.new_id()
-        about = {"id": key, "number": number, "body": body, "author": "ada", "created_at": self._hub.now}
-        self._hub.comments[key] = about
 
     def merge(self, number: int, sha: str) -> None:
         self._hub.merge(number, "ada", sha)

@@ -117,19 +117,20 @@ class _IssuesThere:
         self._app = app
         self._markers = tuple(map(key_marker, keys))
         self._found: dict[str, list[Issue]] | None = None
+        self._alone = True
 
     def with_key(self, key: str) -> tuple[Issue, ...]:
         """Those that carry *key*, lowest number first."""
-        if self._found is None:
+        if self._found is None or not self._alone:
             self._found = {marker: [] for marker in self._markers}
             for issue in self._app.forge().find_issues(*self._markers):
                 for line in {line.strip() for line in issue.body.split("\n")} & self._found.keys():
                     self._found[line].append(issue)
         return tuple(issue for issue in self._found[key_marker(key)] if issue.trusted)
 
-    def look_again(self) -> None:
+    def look_each_time(self) -> None:
         """Somebody else publishes the same now: find their issues before each of ours from now on."""
-        self._found = None
+        self._alone = False
 
 
 def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
@@ -163,7 +164,7 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str, there: _IssuesThere
     lowest = min((issue.number for issue in faster if issue.trusted), default=created.number)
     if lowest == created.number:
         return created
-    there.look_again()
+    there.look_each_time()
     app.forge().edit_issue(created.number, body=f"The same as #{lowest}.", state="closed")
     app.progress.note(f"#{lowest} was published by somebody else at the same time; #{created.number} is closed")
     return _own_issue(app, plan, node, there) or created
