@@ -10,17 +10,19 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App, Origin
-from irontree.domain.decide import COMMENTS_EVERY, next_look
+from irontree.domain.decide import COMMENTS_EVERY, ISSUES_EVERY, next_look
 from irontree.domain.issues import Issue
 from irontree.errors import IrontreeError, RemoteUnavailable, ServerUnavailable, in_words
 from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
 from irontree.flows.serve.automations import CHANGED
 from irontree.services.answers.comments import COMMENT, CommentResult, look
+from irontree.services.answers.lookout import Lookout
 from irontree.services.consistency.drift import drifted_issues
 from irontree.services.loops.loop import may_ask
 from irontree.services.record import read_world
@@ -140,7 +142,7 @@ def _spans(run: RunInfo, now: datetime, hours: int) -> int:
 # --- `irontree.forge_changed`: telling the server's automations that issues changed on the forge
 
 
-EVERY: Final = 60.0
+EVERY: Final = ISSUES_EVERY.total_seconds()
 """Seconds between two polls of a repository, and the minimum between two events about it."""
 
 
@@ -312,13 +314,13 @@ LETS_GO_SECONDS: Final = 10.0
 LookForComments = Callable[[], tuple[CommentResult, ...]]
 
 
-def take_comments(app: App) -> tuple[CommentResult, ...]:
+def take_comments(app: App, lookout: Lookout | None = None) -> tuple[CommentResult, ...]:
     """Record answers from comments and wake the runs that wait for them. Adopt Prefect's settings first.
 
     If no server answers, or it refuses, the runs start later: the answers are recorded, and the janitor works from
     the log.
     """
-    found = look(app) if may_ask(app) else ()
+    found = look(app, lookout) if may_ask(app) else ()
     if any(comment.outcome == "taken" for comment in found):
         with suppress(ServerUnavailable):
             start_what_waits(app)
@@ -330,10 +332,10 @@ class CommentPoller:
     """Polls with ports that are kept open, and reopened after a failure: a forge's client caches by ETag."""
 
     def __init__(
-        self, open_it: Callable[[], App], look: Callable[[App], tuple[CommentResult, ...]] = take_comments
+        self, open_it: Callable[[], App], look: Callable[[App], tuple[CommentResult, ...]] | None = None
     ) -> None:
         self._open = open_it
-        self._look = look
+        self._look = look or partial(take_comments, lookout=Lookout())
         self._app: App | None = None
 
     def __call__(self) -> tuple[CommentResult, ...]:

@@ -525,17 +525,32 @@ class IssueTracker(Protocol):
     def read_issue(self, number: int) -> Issue | None:
         """The issue; None if there is none."""
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first; pull requests left out.
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        """Issues whose body holds one of *markers* as a line of its own, lowest number first; pull requests left out.
 
         By a complete listing: search lags, and so may a listing, so what was created a moment ago is looked for too.
+        """
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        """Those with a lower number than *number*, which we have just created: somebody else was faster (R8).
+
+        A forge gives numbers in the order of creation. So only the numbers between have to be asked for, those that
+        are neither ours nor were there at our last `find_issues`.
         """
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, oldest first; pull requests left out."""
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""
+
+
+class CommentMark(NamedTuple):
+    """A comment in a list of the whole repository: under which issue, and when it was posted or last edited (UTC)."""
+
+    issue_number: int
+    id: str
+    at: str
 
 
 class Comments(Protocol):
@@ -549,6 +564,9 @@ class Comments(Protocol):
 
         Cheap to ask again: where the forge can say so, nothing is sent as long as nothing changed (ETag).
         """
+
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """The comments of all issues and pull requests posted or edited at or after *moment*; as cheap to ask again."""
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment; never sent twice (see `create_issue`)."""

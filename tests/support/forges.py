@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -42,6 +42,10 @@ class Stage(Protocol):
     @property
     def stranger(self) -> Forge:
         """The same repository as `mallory` sees it, who may open issues and comment, and no more."""
+        ...
+
+    def afresh(self) -> Forge:
+        """Ours, as a process that has just started sees it: it remembers nothing of what we have created."""
         ...
 
     def push(self, branch: str, sha: str) -> None:
@@ -129,9 +133,12 @@ class MemoryStage:
 
     def __init__(self, folder: Path) -> None:
         self.tracker = Tracker(branches={"main": BASE_SHA}, writers={"writer"})
-        self.ours, self.stranger = (
-            MemoryForge(settings(folder, account), self.tracker) for account in ("irontree", "mallory")
-        )
+        self._folder = folder
+        self.ours = self.afresh()
+        self.stranger = MemoryForge(settings(folder, "mallory"), self.tracker)
+
+    def afresh(self) -> Forge:
+        return MemoryForge(settings(self._folder, "irontree"), self.tracker)
 
     def push(self, branch: str, sha: str) -> None:
         self.tracker.branches[branch] = sha
@@ -183,20 +190,14 @@ class LocalStage:
     def __init__(self, folder: Path) -> None:
         self.branches = MadeUpBranches()
         self._folder = folder / "forge"
-        self.ours, self.stranger = (
-            LocalForge(
-                ForgeSettings(
-                    self._folder,
-                    account,
-                    Noon(),
-                    read_mapping,
-                    write_mapping,
-                    branches=self.branches,
-                    default_branch=lambda: "main",
-                )
-            )
-            for account in ("irontree", "mallory")
-        )
+        self.ours, self.stranger = self.afresh(), self._forge("mallory")
+
+    def afresh(self) -> Forge:
+        return self._forge("irontree")
+
+    def _forge(self, account: str) -> LocalForge:
+        about = settings(self._folder, account)
+        return LocalForge(replace(about, branches=self.branches, default_branch=lambda: "main"))
 
     def push(self, branch: str, sha: str) -> None:
         self.branches.tips[branch] = sha

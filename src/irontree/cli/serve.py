@@ -34,6 +34,7 @@ from irontree.flows.server.connection import (
 )
 from irontree.flows.server.private import LocalServer, require_free
 from irontree.services.loops.loop import read_loops
+from irontree.services.questions.listing import Revisions
 from irontree.services.questions.pages import inbox_text
 from irontree.services.questions.questions import Question
 from irontree.services.views.overview import SERVING
@@ -171,6 +172,7 @@ class News:
 
     show: Callable[[Sequence[Question]], None] = lambda _: None
     """Called with all open questions of all repositories when they have changed."""
+    revisions: Revisions = field(default_factory=Revisions)
     asked: dict[str, frozenset[Any]] = field(default_factory=dict)
     found: dict[str, tuple[Question, ...]] = field(default_factory=dict)
     shown: tuple[Question, ...] | None = None
@@ -180,7 +182,7 @@ class News:
     def __call__(self, app: App) -> Iterator[str]:
         """A line for each question of *app* that is new since the last call, and for each loop that has ended."""
         mine = app.repository.id
-        (found, unknown), loops = everything_waiting(app), read_loops(app)[0]
+        (found, unknown), loops = everything_waiting(app, self.revisions), read_loops(app)[0]
         known, were_open = self.asked.get(mine, frozenset()), self.open.get(mine, frozenset())
         early = (
             frozenset(one.identity for one in found if _may_be_passing(one)) - known - self.early.get(mine, frozenset())

@@ -303,6 +303,8 @@ FIRST_WAIT: Final = timedelta(minutes=5)
 LONGEST_WAIT: Final = timedelta(hours=4)
 COMMENTS_EVERY: Final = timedelta(seconds=30)
 """How often comments are polled while a question is open."""
+ISSUES_EVERY: Final = timedelta(seconds=60)
+"""How often issues are polled for changes of their text, state and labels."""
 LONGEST_SILENCE: Final = timedelta(minutes=15)
 TIMER: Final = "timer"
 """The actor and the channel of an answer that the timer gives."""

@@ -18,6 +18,7 @@ from irontree.forges.gitea_http import GiteaClient, Query
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
@@ -46,6 +47,8 @@ class GiteaForge:
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GiteaClient(settings)
         self._trusted: dict[str, bool] = {}
+        self._labels: dict[str, int] = {}
+        """Ids by name, as they were when they were last read or made."""
         self._index = IssueIndex(self._listed, self._listed_alone)
 
     # --- issues, comments and labels -----------------------------------------------------------------------
@@ -54,16 +57,25 @@ class GiteaForge:
         """Create an open issue; labels that the repository does not have are made first."""
         ids = self._label_ids(labels)
         given = {"title": one_line(title), "body": as_kept(body), "labels": ids}
-        return self._issue(self._write("POST", "issues", "place for issues", given))
+        shown = self._written_by_us(self._write("POST", "issues", "place for issues", given))
+        self._index.add(rest.listed(shown))
+        issue = self._issue(shown)
+        if not {*labels} <= {*issue.labels}:  # one was deleted meanwhile, or we may not set any
+            self._labels.clear()
+        return issue
 
     def read_issue(self, number: int) -> Issue | None:
         """The issue or pull request; None if there is none."""
         shown = self._look(f"issues/{number}")
         return self._issue(shown) if shown else None
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first."""
-        return self._index.find(marker, self.read_issue)
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
+        return self._index.find(markers, self.read_issue)
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        """Those with a lower number; Gitea gives numbers under a lock that is held until the issue is there."""
+        return self._index.find_before(number, [marker], self.read_issue)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first; pull requests left out.
@@ -75,9 +87,9 @@ class GiteaForge:
         carrying = (shown for shown in listed if label in {known["name"] for known in shown["labels"] or ()})
         return tuple(map(self._issue, sorted(carrying, key=lambda shown: int(shown["number"]))))
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""
-        return self._issue(self._write("PATCH", f"issues/{number}", f"issue #{number}", as_sent(changes)))
+        self._write("PATCH", f"issues/{number}", f"issue #{number}", as_sent(changes))
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first; Gitea gives them all at once."""
@@ -87,29 +99,31 @@ class GiteaForge:
         """Comments posted or edited at or after *moment*, oldest first. Gitea's API has no ETags."""
         return self._comments(number, {"since": moment})
 
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """Where comments were posted or edited at or after *moment*."""
+        return tuple(map(rest.comment_mark, self._client.read_all("issues/comments", {"since": moment})))
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
         with self._commenting(number):
             given = {"body": as_kept(body)}
-            return self._comment(self._write("POST", f"issues/{number}/comments", f"issue #{number}", given))
+            posted = self._write("POST", f"issues/{number}/comments", f"issue #{number}", given)
+        return self._comment(self._written_by_us(posted))
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
         """Create those that are missing; leave existing ones as they are."""
-        known = self._known_labels()
+        self._know_labels(label.name for label in labels)
         for label in labels:
-            if label.name not in known:
+            if label.name not in self._labels:
                 self._create_label(label)
 
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
-        """Add and remove; what is there already, or not there, is no error."""
-        what = f"issue #{number}"
-        present = self._find(f"issues/{number}", what)["labels"] or ()
+        """Add and remove; what is there already, or not there, is no error. What we add tells what is there."""
+        what, wanted = f"issue #{number}", [name for name in add if name not in remove]
+        present = self._add_labels(number, wanted) if wanted else self._find(f"issues/{number}", what)["labels"] or ()
         for label in present:
             if label["name"] in remove:
                 self._write("DELETE", f"issues/{number}/labels/{label['id']}", what)
-        missing = [name for name in add if name not in {label["name"] for label in present} and name not in remove]
-        if missing:
-            self._write("POST", f"issues/{number}/labels", what, {"labels": self._label_ids(missing)})
 
     # --- pull requests, reviews and commit statuses --------------------------------------------------------
 
@@ -185,6 +199,11 @@ class GiteaForge:
     def _account(self) -> str:
         return self._client.account()
 
+    def _written_by_us(self, shown: rest.Json) -> rest.Json:
+        """What the server shows of what we have just written: its author is our account."""
+        self._account = rest.author_of(shown)
+        return shown
+
     def _trusts(self, login: str) -> bool:
         """Whether that is our account or one with write access (R20); asked once for each."""
         return self._trusted[login] if login in self._trusted else self.may_write(login)
@@ -199,17 +218,17 @@ class GiteaForge:
             return login in {user["login"] for user in self._client.read("assignees").data}
         return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
 
-    def _look(self, path: str, query: Query | None = None) -> Any:
+    def _look(self, path: str) -> Any:
         """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
-        answer = self._client.read(path, query)
+        answer = self._client.read(path)
         if answer.status == HTTPStatus.NOT_FOUND:
             self._client.explain_absence(of_issues=path.startswith("issues"))
             return None
         return answer.data
 
-    def _find(self, path: str, what: str, query: Query | None = None) -> Any:
+    def _find(self, path: str, what: str) -> Any:
         """What must be there. Raises RemoteFailed that names *what* is not."""
-        found = self._look(path, query)
+        found = self._look(path)
         if found is None:
             raise self._missing(what)
         return found
@@ -230,7 +249,10 @@ class GiteaForge:
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
         with self._commenting(number):
-            shown = self._find(f"issues/{number}/comments", f"issue #{number}", query)
+            shown = self._client.read_at_once(f"issues/{number}/comments", query)
+        if shown is None:
+            self._client.explain_absence(of_issues=True)
+            raise self._missing(f"issue #{number}")
         return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
 
     def _comment(self, shown: rest.Json) -> Comment:
@@ -243,8 +265,9 @@ class GiteaForge:
         return map(rest.listed, self._client.read_all("issues", {"state": "all", **changed}))
 
     def _listed_alone(self, number: int) -> ListedIssue | None:
-        shown = self._look(f"issues/{number}")
-        return rest.listed(shown) if shown else None
+        """For the index, which has just seen that the repository is there."""
+        answer = self._client.read(f"issues/{number}")
+        return None if answer.status == HTTPStatus.NOT_FOUND else rest.listed(answer.data)
 
     @contextmanager
     def _commenting(self, number: int) -> Iterator[None]:
@@ -256,20 +279,34 @@ class GiteaForge:
                 raise RemoteFailed(f"there is no issue #{number} in {self._client.web}") from outage
             raise
 
+    def _add_labels(self, number: int, names: Sequence[str]) -> Sequence[rest.Json]:
+        """The labels that it has then. The id of a label that was deleted meanwhile is passed over: then once more."""
+        for may_be_stale in (True, False):
+            given = {"labels": self._label_ids(names)}
+            shown: list[rest.Json] = self._write("POST", f"issues/{number}/labels", f"issue #{number}", given)
+            if not may_be_stale or {*names} <= {label["name"] for label in shown}:
+                return shown
+            self._labels.clear()
+        raise AssertionError("the second answer counts")
+
     def _label_ids(self, names: Iterable[str]) -> list[int]:
         """Issues take labels by id; those that are missing are made."""
         wanted = dict.fromkeys(names)
-        known = self._known_labels() if wanted else {}
-        return [known[name] if name in known else self._create_label(Label(name, _PLAIN)) for name in wanted]
+        self._know_labels(wanted)
+        return [
+            self._labels[name] if name in self._labels else self._create_label(Label(name, _PLAIN)) for name in wanted
+        ]
 
-    def _known_labels(self) -> dict[str, int]:
-        """Ids by name; of several labels with one name, which Gitea allows, the oldest counts."""
-        shown: list[Any] = self._client.read_all("labels")
-        return {label["name"]: label["id"] for label in sorted(shown, key=lambda one: -int(one["id"]))}
+    def _know_labels(self, names: Iterable[str]) -> None:
+        """Read the ids by name where one of these is not known; of several labels with one name the oldest counts."""
+        if not self._labels.keys() >= {*names}:
+            shown: list[Any] = self._client.read_all("labels")
+            self._labels = {label["name"]: label["id"] for label in sorted(shown, key=lambda one: -int(one["id"]))}
 
     def _create_label(self, label: Label) -> int:
         given = {"name": label.name, "color": f"#{label.color}", "description": label.description}
-        return int(self._write("POST", "labels", "place for labels", given)["id"])
+        self._labels[label.name] = int(self._write("POST", "labels", "place for labels", given)["id"])
+        return self._labels[label.name]
 
     @staticmethod
     def _new_title(shown: rest.Json, title: str | None, *, draft: bool | None) -> str:

@@ -126,7 +126,18 @@ class GiteaClient:
             # One that the server cannot show, a pull request of a broken fork for example, is null.
             if not counted or len(shown) + entries.count(None) >= total:
                 return [*shown.values()]
-        raise RemoteUnavailable(f"the list of {path} in {self.web} breaks off, or changes faster than it can be read")
+        raise self._broken_off(path)
+
+    def read_at_once(self, path: str, query: Query | None = None) -> list[Any] | None:
+        """A list without pages; None if there is none. Raises RemoteUnavailable if it ends before its count."""
+        for _ in range(_READINGS):
+            answer = self.read(path, query)
+            if answer.status == HTTPStatus.NOT_FOUND:
+                return None
+            total, entries = answer.headers.get("x-total-count", ""), answer.data or []
+            if not total.isdecimal() or len(entries) >= int(total):
+                return entries
+        raise self._broken_off(path)
 
     def account(self) -> str:
         """The account that the token is of."""
@@ -146,6 +157,11 @@ class GiteaClient:
             raise AccessRefused(
                 f"{self.web} has no issues", reason="issues-disabled", remedy="enable them in its settings"
             )
+
+    def _broken_off(self, path: str) -> RemoteUnavailable:
+        return RemoteUnavailable(
+            f"the list of {path} in {self.web} breaks off, or changes faster than it can be read", remedy="try again"
+        )
 
     def _pages(self, path: str, query: Query) -> tuple[list[Any], int]:
         """What the pages hold, and how many entries there are by the server's own count."""

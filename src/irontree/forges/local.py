@@ -28,9 +28,10 @@ from irontree.forges.local_files import (
     take_number,
     title_of,
 )
-from irontree.forges.markers import as_sent, holds_line, one_line, shortened
+from irontree.forges.markers import as_lines, as_sent, holds_one_of, one_line, shortened
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
@@ -64,21 +65,25 @@ class LocalForge(LocalFiles):
         """The issue, or the pull request as one; None if there is no such file."""
         return self._issue(number) if self._path(number).exists() else None
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first."""
-        issues = map(self._issue, self._texts.holding(marker))
-        return tuple(issue for issue in issues if not issue.pull_request and holds_line(issue.body, marker))
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
+        wanted = as_lines(markers)
+        issues = map(self._issue, self._texts.holding(wanted))
+        return tuple(issue for issue in issues if not issue.pull_request and holds_one_of(issue.body, wanted))
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        """Those with a lower number."""
+        return tuple(issue for issue in self.find_issues(marker) if issue.number < number)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first."""
         issues = (self._issue(number) for number in numbers(self._issues))
         return tuple(issue for issue in issues if issue.state == "open" and label in issue.labels)
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest of the file as it stands."""
         with self._writing():
             self._change(self._must_exist(number), as_sent(changes))
-        return self._issue(number)
 
     # --- comments -----------------------------------------------------------------------------------------
 
@@ -91,6 +96,15 @@ class LocalForge(LocalFiles):
         """Comments that name a time at or after *moment*, or whose file was written then, oldest first."""
         since = moment_of(moment)
         return tuple(comment for comment in self.comments(number) if moment_of(comment.created_at) >= since)
+
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """The same of all issues and pull requests."""
+        there = (*numbers(self._issues), *numbers(self._pulls))
+        return tuple(
+            CommentMark(number, f"{one.id} {one.body}", one.created_at)
+            for number in there
+            for one in self.comments_since(number, moment)
+        )
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""

@@ -82,8 +82,8 @@ class _Texts:
         self._facts: dict[int, tuple[int, int, int] | None] = {}
         self._lines = LineIndex()
 
-    def holding(self, marker: str) -> list[int]:
-        """Numbers of the files that hold *marker* as a line of its own, ascending."""
+    def holding(self, markers: frozenset[str]) -> list[int]:
+        """Numbers of the files that hold one of *markers* as a line of its own, ascending."""
         young = time.time_ns() - SETTLED_NS
         found = dict(self._now())
         for number in self._facts.keys() - found.keys():
@@ -93,7 +93,7 @@ class _Texts:
                 self._lines.put(number, split(read(self._folder / file_name(number))).body)
         # A file so young could still change without a sign of it.
         self._facts = {number: facts if facts[-1] < young else None for number, facts in found.items()}
-        return self._lines.holding(marker)
+        return self._lines.holding(markers)
 
     def _now(self) -> Iterator[tuple[int, tuple[int, int, int]]]:
         """What changes with each file, by its number."""

@@ -37,9 +37,14 @@ def as_sent(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {key: kept[key](value) if key in kept else value for key, value in changes.items()}
 
 
-def holds_line(body: str, marker: str) -> bool:
-    """Whether *marker* is a line of its own in *body*; a quotation within a line is none."""
-    return marker.strip() in map(str.strip, body.split("\n"))
+def holds_one_of(body: str, markers: frozenset[str]) -> bool:
+    """Whether one of *markers* is a line of its own in *body*; a quotation within a line is none."""
+    return any(line.strip() in markers for line in body.split("\n"))
+
+
+def as_lines(markers: Iterable[str]) -> frozenset[str]:
+    """Markers as `holds_one_of` compares them."""
+    return frozenset(marker.strip() for marker in markers)
 
 
 def require_fits(text: str, limit: int, what: str) -> None:
@@ -105,9 +110,9 @@ class LineIndex:
             if not self._holders[line]:
                 del self._holders[line]
 
-    def holding(self, marker: str) -> list[int]:
-        """Numbers of the texts that hold *marker* as a line of its own, ascending."""
-        return sorted(self._holders.get(marker.strip(), ()))
+    def holding(self, markers: frozenset[str]) -> list[int]:
+        """Numbers of the texts that hold one of *markers* (`as_lines`) as a line of its own, ascending."""
+        return sorted({number for marker in markers for number in self._holders.get(marker, ())})
 
 
 _OVERLAP: Final = timedelta(minutes=5)
@@ -137,18 +142,47 @@ class IssueIndex:
         self._read = read
         self._bodies = LineIndex()
         self._newest: datetime | None = None
+        self._unread: set[int] = set()
+        self._has_looked = False
 
-    def find(self, marker: str, read_issue: Callable[[int], Issue | None]) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first, each read anew."""
+    def find(self, markers: Iterable[str], read_issue: Callable[[int], Issue | None]) -> tuple[Issue, ...]:
+        """Issues whose body holds one of *markers* as a line of its own, lowest number first, each read anew."""
         since = self._newest - _OVERLAP if self._newest else None
         for listed in tuple(self._listed(since)):
             self._remember(listed)
             self._newest = max(self._newest or listed.updated_at, listed.updated_at)
         for created in behind(self._bodies.highest, self._read):
             self._remember(created)
-        return tuple(
-            issue for issue in map(read_issue, self._bodies.holding(marker)) if issue and holds_line(issue.body, marker)
-        )
+        self._has_looked = True
+        return self._holding(markers, read_issue)
+
+    def add(self, created: ListedIssue) -> None:
+        """Remember an issue that we created. What others created since the last look has a number between."""
+        if self._has_looked:
+            self._unread.update(range(self._bodies.highest + 1, created.number))
+        self._remember(created)
+
+    def find_before(
+        self, number: int, markers: Iterable[str], read_issue: Callable[[int], Issue | None]
+    ) -> tuple[Issue, ...]:
+        """The same among lower numbers than *number*, one of ours: only those that nobody has looked at are asked for.
+
+        Numbers are given in the order of creation. An older issue that was edited since the last look is not noticed.
+        """
+        if not self._has_looked:
+            return tuple(issue for issue in self.find(markers, read_issue) if issue.number < number)
+        for unread in sorted(self._unread):
+            if listed := self._read(unread):
+                self._remember(listed)
+            self._unread.discard(unread)
+        return self._holding(markers, read_issue, below=number)
+
+    def _holding(
+        self, markers: Iterable[str], read_issue: Callable[[int], Issue | None], below: int | None = None
+    ) -> tuple[Issue, ...]:
+        wanted = as_lines(markers)
+        held = (number for number in self._bodies.holding(wanted) if below is None or number < below)
+        return tuple(issue for issue in map(read_issue, held) if issue and holds_one_of(issue.body, wanted))
 
     def _remember(self, listed: ListedIssue) -> None:
         self._bodies.put(listed.number, listed.body)

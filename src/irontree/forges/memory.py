@@ -11,9 +11,10 @@ from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
-from irontree.forges.markers import LineIndex, as_kept, as_sent, behind, holds_line, one_line
+from irontree.forges.markers import LineIndex, as_kept, as_lines, as_sent, behind, holds_one_of, one_line
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
@@ -98,22 +99,25 @@ class MemoryForge:
     def read_issue(self, number: int) -> Issue | None:
         return self._issue(number) if number in self.tracker.issues else None
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        tracker = self.tracker
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        tracker, wanted = self.tracker, as_lines(markers)
         if tracker.lag or tracker.breaks_behind is not None:
             listed = tuple(self._listed())
             newer = behind(listed[-1].number if listed else 0, self.read_issue)
-            found: Iterable[Issue] = (issue for issue in (*listed, *newer) if holds_line(issue.body, marker))
+            found: Iterable[Issue] = (issue for issue in (*listed, *newer) if holds_one_of(issue.body, wanted))
         else:
-            found = map(self._issue, tracker.issues.lines.holding(marker))
+            found = map(self._issue, tracker.issues.lines.holding(wanted))
         return tuple(issue for issue in found if not issue.pull_request)
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        return tuple(issue for issue in self.find_issues(marker) if issue.number < number)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         wanted = (issue for issue in self._listed() if issue.state == "open" and label in issue.labels)
         return tuple(issue for issue in wanted if not issue.pull_request)
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
-        return self._edited(number, as_sent(changes))
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
+        self._edited(number, as_sent(changes))
 
     # --- comments -----------------------------------------------------------------------------------------
 
@@ -125,6 +129,12 @@ class MemoryForge:
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments posted at or after *moment*, oldest first, and edited ones."""
         return tuple(comment for comment in self.comments(number) if comment.edited or comment.created_at >= moment)
+
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """An edited comment is always among them: when it was edited is not kept."""
+        posted = ((number, one) for number, those in self.tracker.comments.items() for one in those)
+        recent = ((number, one) for number, one in posted if one.edited or one.created_at >= moment)
+        return tuple(CommentMark(number, f"{one.id} {one.body}", one.created_at) for number, one in recent)
 
     def post_comment(self, number: int, body: str) -> Comment:
         self._issue(number)

@@ -9,7 +9,16 @@ from typing import Any, Final, Literal
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import parsed, utc_text
 from irontree.forges.markers import ListedIssue, as_kept
-from irontree.ports import CheckState, CommitCheck, PullRequest, Remark, RepositoryFacts, Review, ReviewVerdict
+from irontree.ports import (
+    CheckState,
+    CommentMark,
+    CommitCheck,
+    PullRequest,
+    Remark,
+    RepositoryFacts,
+    Review,
+    ReviewVerdict,
+)
 
 # --- Values common to both
 
@@ -74,6 +83,12 @@ def comment_of(data: Json, *, ours: bool, trusted: bool) -> Comment:
         trusted=trusted,
         edited=data["updated_at"] != data["created_at"],
     )
+
+
+def comment_mark(data: Json) -> CommentMark:
+    """Where a comment is, of which lists of a repository name the page: Gitea's of a pull request by another key."""
+    page = data["issue_url"] or data["pull_request_url"]
+    return CommentMark(int(page.rpartition("/")[2]), str(data["id"]), utc(data["updated_at"]))
 
 
 def review_of(data: Json, verdict: ReviewVerdict, remarks: Iterable[Remark], *, trusted: bool) -> Review:

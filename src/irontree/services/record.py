@@ -25,7 +25,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES, close_on_done
 from irontree.domain.timestamps import stamp
 from irontree.domain.values import CloseOnDone
-from irontree.errors import LogDamaged, NotEligible
+from irontree.errors import AccessRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable
 from irontree.ports import Problem
 
 NOTHING_OVERSPENT: Final[Mapping[str, str]] = {}
@@ -325,12 +325,15 @@ def closed_by_users(app: App, world: World, task_keys: Collection[str]) -> tuple
 
 
 def close_where_due(app: App, world: World, state: TaskState) -> None:
-    """Close the issue if it is done, still open, and not left to a user to close."""
+    """Close the issue if it is done and not left to a user to close; one that is gone needs no closing."""
     if not is_closed_by_us(app, world, state):
         return
-    issue = app.forge().read_issue(state.issue_number)
-    if issue and issue.state == "open":
+    try:
         app.forge().edit_issue(state.issue_number, state="closed")
+    except RemoteFailed as error:
+        may_pass = isinstance(error, (RemoteUnavailable, AccessRefused))
+        if may_pass or app.forge().read_issue(state.issue_number) is not None:
+            raise
 
 
 # --- Names of refs, and trailers that identify our commits (protocol, Files on disk; R9)

@@ -187,6 +187,16 @@ def list_comments(api: Api, request: Request, found: re.Match[str]) -> Response:
     return Response(200, shown, {"X-Total-Count": str(len(shown))})
 
 
+@route("GET", "issues/comments", "issue")
+def list_all_comments(api: Api, request: Request, _: re.Match[str]) -> Response:
+    """Of issues and pull requests, oldest first."""
+    since = datetime.fromisoformat(request.query.get("since", "1970-01-01T00:00:00Z"))
+    posted = [(issue, comment) for issue in api.contents.issues.values() for comment in issue.comments]
+    recent = [(issue, comment) for issue, comment in posted if (comment.edited or comment.created) >= since]
+    recent.sort(key=lambda found: (found[1].created, found[1].id))
+    return page_of(api, request, [api.shapes.comment(*found) for found in recent], link=False)
+
+
 @route("POST", r"issues/(\d+)/comments", "issue")
 def create_comment(api: Api, request: Request, found: re.Match[str]) -> Response:
     _require(request.body, "body")

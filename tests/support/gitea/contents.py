@@ -164,12 +164,17 @@ class Contents:
 
     def push(self, branch: str, sha: str) -> None:
         self.branches[branch] = sha
-        for issue in self.issues.values():
-            if issue.pull and issue.pull.head == branch and issue.state == "open":
-                issue.pull.sha = sha
+
+    def head_of(self, issue: Issue) -> str:
+        """The commit of a pull request: as long as it is open, that of its branch."""
+        assert issue.pull
+        if issue.state == "open" and not issue.pull.of_a_fork:
+            issue.pull.sha = self.branches.get(issue.pull.head, issue.pull.sha)
+        return issue.pull.sha
 
     def merge(self, number: int, by: str, sha: str, *, delete_branch: bool = False) -> None:
         issue = self.issues[number]
+        self.head_of(issue)
         assert issue.pull
         issue.state, issue.pull.merged_by, issue.pull.merge_sha = "closed", by, sha
         issue.pull.branch_is_there = not delete_branch
@@ -181,7 +186,9 @@ class Contents:
         if state in OPINIONS:
             for earlier in pull.reviews:
                 earlier.dismissed |= earlier.author == author and earlier.state in OPINIONS
-        pull.reviews.append(Review(next(self.ids), author, state, body, pull.sha, self.now(), remarks=remarks))
+        pull.reviews.append(
+            Review(next(self.ids), author, state, body, self.head_of(self.issues[number]), self.now(), remarks=remarks)
+        )
         return pull.reviews[-1]
 
     def new_status(

@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tests.support.gitea.api import Api, Refused, Request, Response
 from tests.support.gitea.contents import Contents
 from tests.support.gitea.description import official
+
+if TYPE_CHECKING:
+    from tests.support.gitea.weather import Weather
 
 API = "/api/v1"
 
@@ -30,13 +33,14 @@ class Fault:
     method: str = ""
     ending: str = ""
     status: int = 0
-    """Answer this instead of doing anything."""
+    """Answer this instead of doing anything; if *late*, after doing it."""
+    late: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     body: Any = None
     drop: str = ""
     """`before` or `after` the effect, the connection ends without an answer."""
     shown: int | None = None
-    """Lists end after so many entries, though their count says more."""
+    """Lists with a count end after so many entries, though it says more."""
     until: threading.Event | None = None
     """Do not answer before this is set."""
     meanwhile: Callable[[], object] | None = None
@@ -60,6 +64,11 @@ class GiteaServer:
     """`METHOD path`, in the order of planned."""
     violations: list[str] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    weather: Weather | None = None
+
+    def asked(self) -> list[str]:
+        with self.lock:
+            return [*self.requests]
 
     def writes(self) -> list[str]:
         return [request for request in self.requests if not request.startswith("GET")]
@@ -68,7 +77,7 @@ class GiteaServer:
         found = next((fault for fault in self.faults if fault.fits(method, path)), None)
         if found:
             found.times -= 1
-        return found
+        return found or (self.weather.fault(self, method, path) if self.weather else None)
 
     def handle(self, method: str, path: str, query: dict[str, str], body: Any, token: str) -> Response:
         """One request, from the token to the answer."""
@@ -181,11 +190,13 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_PATCH = do_PUT = do_DELETE = do_GET  # noqa: N815
 
     def _respond(self, fault: Fault | None, path: str, query: dict[str, str], body: Any) -> Response:
-        if fault and fault.status:
+        if fault and fault.status and not fault.late:
             return Response(fault.status, fault.body, fault.headers)
         scheme, _, token = self.headers.get("Authorization", "").partition(" ")
         response = self.server.gitea.handle(self.command, path, query, body, token if scheme == "token" else "")
-        if fault and fault.shown is not None:
+        if fault and fault.late:
+            return Response(fault.status, fault.body, fault.headers)
+        if fault and fault.shown is not None and "X-Total-Count" in response.headers:
             return Response(response.status, response.body[: fault.shown], response.headers)
         return response
 

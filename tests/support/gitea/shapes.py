@@ -136,7 +136,7 @@ class Shapes:
         return {
             "label": pull.head,
             "ref": pull.head if pull.branch_is_there else f"refs/pull/{issue.number}/head",
-            "sha": pull.sha,
+            "sha": self._contents.head_of(issue),
             "repo_id": 2 if pull.of_a_fork else 1,
             "repo": self.repository(viewer),
         }

@@ -68,9 +68,12 @@ class GiteaStage:
         self.server = server
         server.contents.branches["main"] = BASE_SHA
         server.contents.account("writer", "write")
-        ours, stranger = server.contents.account("irontree", "admin"), server.contents.account("mallory", "read")
-        self.ours, self.stranger = (GiteaForge(settings(server, token)) for token in (ours, stranger))
+        self._token, stranger = server.contents.account("irontree", "admin"), server.contents.account("mallory", "read")
+        self.ours, self.stranger = self.afresh(), GiteaForge(settings(server, stranger))
         self._remarks = count(1)
+
+    def afresh(self) -> GiteaForge:
+        return GiteaForge(settings(self.server, self._token))
 
     def push(self, branch: str, sha: str) -> None:
         self.server.contents.push(branch, sha)

@@ -74,13 +74,6 @@ def _require_commit(routes: Routes, sha: str) -> str:
     return sha
 
 
-@route("GET", "/repos/{owner}/{repo}/git/commits/{commit_sha}")
-def _commit(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
-    if found["commit_sha"] not in routes.hub.commits:
-        raise Refusal(404, "Not Found")
-    return Reply(200, routes.shapes.commit(found["commit_sha"]))
-
-
 @route("GET", "/repos/{owner}/{repo}/commits/{ref}/status")
 def _combined(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     sha = _require_commit(routes, found["ref"])

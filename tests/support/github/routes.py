@@ -281,6 +281,18 @@ def _comments(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     return routes.page_of(request, shown)
 
 
+@route("GET", "/repos/{owner}/{repo}/issues/comments")
+def _all_comments(routes: Routes, request: Request, _: re.Match[str]) -> Reply:
+    """`sort` and `direction` are heeded only together; without them the oldest come first."""
+    since = request.query.get("since", "")
+    shown = [
+        shape for shape in map(routes.shapes.comment, routes.hub.comments.values()) if shape["updated_at"] >= since
+    ]
+    if request.query.get("sort"):
+        shown.sort(key=lambda shape: shape["updated_at"], reverse=request.query.get("direction") != "asc")
+    return routes.page_of(request, shown)
+
+
 @route("POST", "/repos/{owner}/{repo}/issues/{issue_number}/comments")
 def _create_comment(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     number = routes.issue(found["issue_number"])["number"]

@@ -36,9 +36,11 @@ class GithubStage:
         self.server = server
         self.hub = server.hub
         self.hub.push("main", BASE_SHA)
-        self.ours, self.stranger = (
-            GithubForge(github_settings(folder, server, account)) for account in ("irontree", "mallory")
-        )
+        self._folder = folder
+        self.ours, self.stranger = self.afresh(), GithubForge(github_settings(folder, server, "mallory"))
+
+    def afresh(self) -> GithubForge:
+        return GithubForge(github_settings(self._folder, self.server, "irontree"))
 
     def push(self, branch: str, sha: str) -> None:
         self.hub.push(branch, sha)

@@ -28,6 +28,7 @@ from irontree.errors import (
     in_words,
 )
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
+from irontree.services.answers.lookout import Lookout
 from irontree.services.delivery.comments import answer_marker, asked_at, asked_in_comments, post_once
 from irontree.services.questions.questions import Question, counted_at, gate_at
 from irontree.services.record import read_world
@@ -64,20 +65,29 @@ class CommentResult:
     """Whether the pass stopped here because the forge is unavailable or denies access."""
 
 
-def look(app: App) -> tuple[CommentResult, ...]:
+def look(app: App, lookout: Lookout | None = None) -> tuple[CommentResult, ...]:
     """Take the answers in comments under open questions; the forge is asked only if a question is open.
+
+    *lookout* says which are due; without one, all are.
 
     The caller resumes the runs that waited for answers with the outcome `taken`. Errors that time can cure are not
     raised but returned as `later`; they end the pass if the forge is unavailable or denies access.
     """
-    return tuple(_looks(app))
+    return tuple(_looks(app, lookout or Lookout()))
 
 
-def _looks(app: App) -> Iterator[CommentResult]:
+def _looks(app: App, lookout: Lookout) -> Iterator[CommentResult]:
     """Yield results one by one: answers that were taken stay in force if a later one fails."""
-    for asked in asked_in_comments(app):
+    questions = asked_in_comments(app)
+    try:
+        due = lookout.due(app, questions, min(map(_since, questions), default=""))
+    except FORGE_FAILED as error:
+        yield _failed(questions[0], error)
+        return
+    for asked in due:
         try:
             yield from _look_at(app, asked)
+            lookout.looked(asked)
         except Busy as error:
             yield CommentResult(asked.under, "later", said=error.message)
         except FORGE_FAILED as error:
@@ -101,12 +111,15 @@ def _failed(asked: Question, error: IrontreeError) -> CommentResult:
 
 
 def _look_at(app: App, asked: Question) -> Iterator[CommentResult]:
-    since = utc_text(_moment(asked.since) - SKEW)
-    comments = app.forge().comments_since(asked.under, since)
+    comments = app.forge().comments_since(asked.under, _since(asked))
     if not any(_commands(app, asked.under, comments)):
         return
     with app.driver.hold(f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
         yield from _settle(app, asked, comments)
+
+
+def _since(asked: Question) -> str:
+    return utc_text(_moment(asked.since) - SKEW)
 
 
 def _commands(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from irontree.app import App
 from irontree.domain.checks import left_to_people
@@ -30,7 +30,7 @@ from irontree.domain.external import MERGE_CHECKS, is_given_up
 from irontree.domain.halt import halt_title
 from irontree.domain.loop import LoopEntity
 from irontree.domain.machine import evolve
-from irontree.domain.state import COLORS, MANAGED, TaskState, labels_for
+from irontree.domain.state import ADOPTED, COLORS, MANAGED, TaskState, labels_for
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
 from irontree.ports import EffectLedger, Label, Stream
 from irontree.services.delivery.comments import (
@@ -49,11 +49,16 @@ from irontree.services.record import World, close_where_due, closing_policy, is_
 from irontree.services.views.history import document_of, last_of, newest_document
 from irontree.services.views.report import criteria_of
 
+Labels: TypeAlias = tuple[str, ...]
+_FOLLOW: Final = MANAGED | {ADOPTED}
+MANAGED_LABELS: Final = tuple(Label(name, color) for name, color in COLORS.items())
 
-def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
+
+def deliver(app: App, world: World, issue_number: int, *, present: Labels | None = None) -> EffectLedger:
     """Deliver what is due for this issue; returns the ledger. The caller holds the driver lock.
 
-    Only the plans of *world* are used: what happened to the issue is read from its log.
+    Only the plans of *world* are used: what happened to the issue is read from its log. *present* are the labels that
+    the issue has now, if the caller has just seen them.
     """
     stream, ledger = app.log.read(issue_number), app.deliveries.load(issue_number)
     state = stream.replayed().state
@@ -73,7 +78,7 @@ def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
     outcomes = (
         failure,
         not_opened,
-        _attempt(lambda: _set_labels(app, state, ensure=unsure), "stage_label_sync_failed"),
+        _attempt(lambda: _set_labels(app, state, ensure=unsure, present=present), "stage_label_sync_failed"),
         _attempt(lambda: close_where_due(app, world, state)),
     )
     failures = tuple(message for message in outcomes if message)
@@ -127,11 +132,16 @@ def _post(app: App, world: World, state: TaskState, record: Record[IssueEvent]) 
     post_once(app, number, comment_for(app, world, state, record, marker), marker)
 
 
-def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
-    """Set the labels for the state; with *ensure*, first create those that may not exist yet (contract, labels)."""
-    if ensure:
-        app.forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
+def _set_labels(app: App, state: TaskState, *, ensure: bool, present: Labels | None) -> None:
+    """Set the labels for the state; with *ensure*, first create those that may not exist yet (contract, labels).
+
+    Nothing is sent where those that are *present* are right already.
+    """
     wanted = labels_for(state)
+    if present is not None and frozenset(present) & _FOLLOW == wanted:
+        return
+    if ensure:
+        app.forge().ensure_labels(MANAGED_LABELS)
     app.forge().set_labels(state.issue_number, add=sorted(wanted), remove=sorted(MANAGED - wanted))
 
 

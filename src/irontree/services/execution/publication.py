@@ -365,7 +365,7 @@ def propose_commit(
         pushed = patiently(app, lambda: app.repository.publish(report.anchor, where))
         if not isinstance(pushed, Published):
             return _left(last, where.target_branch) if last and last.merged else _moved(where.target_branch)
-        request = patiently(app, lambda: _have_request(app, world, state, plan, node, report))
+        request = patiently(app, lambda: _have_request(app, world, state, plan, node, report, last))
     except RemoteUnavailable as error:
         return NotNow(error.message)
     except PublicationRefused as error:
@@ -384,14 +384,21 @@ def newest_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> Pu
 
 
 def _have_request(
-    app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport
+    app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport, there: PullRequest | None
 ) -> PullRequest:
-    """The open request of the branch; a draft until the log calls its commit verified (R15)."""
-    forge, there = app.forge(), newest_request(app, plan, state, node)
-    title, body = summary(node.title), _body(app, world, state, plan, node, report)
+    """The open request of the branch, *there* or a new one; a draft until the log calls its commit verified (R15).
+
+    A forge refuses a second open request of a branch: then the first is looked for, whose answer may have been lost.
+    """
+    forge, body = app.forge(), _body(app, world, state, plan, node, report)
     if there is None or there.state != "open":
         branch, target = request_branch(state, node), plan.policy.publish.target_branch
-        return forge.create_pull_request(head=branch, base=target, title=title, body=body, draft=True)
+        try:
+            return forge.create_pull_request(head=branch, base=target, title=summary(node.title), body=body, draft=True)
+        except RemoteFailed:
+            there = newest_request(app, plan, state, node)
+            if there is None or there.state != "open":
+                raise
     return there if there.body == body else forge.edit_pull_request(there.number, body=body)
 
 
