@@ -355,6 +355,8 @@ class EffectLedger:
     """The key of the question that a gate holds open; empty if there is none."""
     voters: tuple[str, ...] = ()
     """Those who approved going on, as last counted on the forge."""
+    approval_seen: str = ""
+    """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
 
 
 class Upkeep(Protocol):

@@ -299,16 +299,8 @@ def review_prompt(text: str) -> dict[str, object]:
 
 
 def comment(text: str) -> CommentView:
-    return CommentView(
-        number=7,
-        marker=MARKER,
-        reason=text,
-        action=text,
-        attempt=2,
-        attempts=4,
-        answers=(text, "/accept"),
-        gate=text,
-    )
+    asked = {"answers": (text, "/accept"), "gate": text}
+    return CommentView(number=7, marker=MARKER, reason=text, action=text, attempt=2, attempts=4, **asked)
 
 
 def answer(text: str) -> dict[str, object]:
@@ -477,6 +469,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "prompts/plan.md": plan_prompt,
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,
+    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,
     "artifacts/inbox.md": inbox,

@@ -28,13 +28,11 @@ from irontree.errors import (
     in_words,
 )
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
-from irontree.services.delivery.comments import answer_marker, asked_at, asked_in_comments, post_once
-from irontree.services.questions.questions import Question, counted_at, gate_at
+from irontree.services.delivery.comments import answer_marker, ask_for_approval, asked_at, asked_in_comments, post_once
+from irontree.services.questions.questions import COMMENT, Question, counted_at, gate_at
 from irontree.services.record import read_world
 from irontree.services.views.history import rules_for_denied, rules_in_words
 
-COMMENT: Final = "comment"
-"""The channel of answers in comments."""
 SKEW: Final = timedelta(hours=1)
 """How long before the question comments are read, because the forge's clock may differ from ours."""
 LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -103,10 +101,12 @@ def _failed(asked: Question, error: IrontreeError) -> CommentResult:
 def _look_at(app: App, asked: Question) -> Iterator[CommentResult]:
     since = utc_text(_moment(asked.since) - SKEW)
     comments = app.forge().comments_since(asked.under, since)
-    if not any(_commands(app, asked.under, comments)):
-        return
-    with app.driver.hold(f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
-        yield from _settle(app, asked, comments)
+    if any(_commands(app, asked.under, comments)):
+        with app.driver.hold(f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
+            yield from _settle(app, asked, comments)
+    now = asked_at(app, asked.under)
+    if now and now.key == asked.key:
+        ask_for_approval(app, asked, comments)
 
 
 def _commands(

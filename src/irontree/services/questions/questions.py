@@ -201,6 +201,8 @@ def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
 
 FORM: Final = "form"
 """The channel of Prefect's forms."""
+COMMENT: Final = "comment"
+"""The channel of answers in comments."""
 
 
 def gate_at(world: World, question: Question, choice: Choice | None = None) -> Gate | None:
