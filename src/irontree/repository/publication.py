@@ -27,7 +27,7 @@ _BUSY = "index.lock"
 def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
     """The remote's target, brought here; None if the remote has no such branch."""
     branch = f"refs/heads/{policy.target_branch}"
-    done = git.run(*FETCH, str(policy.remote), f"+{branch}:{tracking_branch(policy)}")
+    done = git.exchange(str(policy.remote), FETCH, f"+{branch}:{tracking_branch(policy)}")
     if done.ok:
         return git.repo.commit_of(tracking_branch(policy))
     if "couldn't find remote ref" in done.output:
@@ -57,9 +57,10 @@ def _tip_after_failure(git: Git, policy: PublishPolicy) -> str | None:
 
 
 def _push(git: Git, sha: str, policy: PublishPolicy) -> Completed:
-    return git.run(
-        *("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"),
-        *(str(policy.remote), f"{sha}:refs/heads/{policy.target_branch}"),
+    return git.exchange(
+        str(policy.remote),
+        ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"),
+        f"{sha}:refs/heads/{policy.target_branch}",
     )
 
 

@@ -35,7 +35,7 @@ def open_repository(
     """
     if not start.is_dir():
         raise NotARepository(f"{start} is not a folder", remedy="go to a git repository")
-    git = Git(start, children, git_environment(environment))
+    git = Git(start, children, git_environment(environment), environment)
     return GitRepository(git.at(main_worktree(git)), cache_root, environment)
 
 

@@ -15,7 +15,7 @@ FORBIDDEN = (
     *("--force-with-lease", "--force-if-includes", "--mirror", "--prune", "--delete", "--hard", "--amend", "--tags"),
     *("rebase", "filter-branch", "reflog", "gc", "prune", "--all-remotes"),
 )
-OURS = {"answering", "ask", "at", "change", "clear_cache", "find", "run", "use"}
+OURS = {"answering", "ask", "at", "change", "clear_cache", "exchange", "find", "run", "use"}
 """What is called on our own runner, or on GitPython without words for git."""
 ALLOWED_FORCE = {"add", "checkout"}
 """`add --force` takes up what is ignored, `checkout --force` resets a workspace: neither leaves this machine."""
@@ -32,8 +32,8 @@ def calls() -> Iterator[tuple[str, list[str]]]:
 
 
 def _gives_words(node: ast.Call) -> bool:
-    """`git.run(...)`, `change`, `ask`, `find`; `repo.paths(...)`, `says`, and GitPython's `repo.git.log(...)`."""
-    names = {"run", "change", "ask", "find", "paths", "says"}
+    """`git.run(...)`, `exchange`, `change`, `ask`, `find`; `repo.paths(...)`, `says`; `repo.git.log(...)`."""
+    names = {"run", "exchange", "change", "ask", "find", "paths", "says"}
     return isinstance(node.func, ast.Attribute) and (node.func.attr in names or _read_command(node) is not None)
 
 
