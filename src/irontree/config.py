@@ -290,6 +290,8 @@ class Config(Section):
                 mode=self.publish.mode,
                 remote=self.publish.remote or remote,
                 target_branch=self.publish.target_branch or target_branch,
+                reviewers=self.publish.reviewers or None,
+                assignees=self.publish.assignees or None,
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,

@@ -355,6 +355,8 @@ class EffectLedger:
     """The key of the question that a gate holds open; empty if there is none."""
     voters: tuple[str, ...] = ()
     """Those who approved going on, as last counted on the forge."""
+    people_asked: str = ""
+    """The request whose reviewers were asked and that was assigned; empty if there was none."""
     approval_seen: str = ""
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
 
@@ -483,6 +485,12 @@ class PullRequests(Protocol):
     def reviews(self, number: int) -> tuple[Review, ...]:
         """The submitted reviews, oldest first, each with its remarks."""
 
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask accounts, and teams named `org/team`, to review a pull request; our own account is left out.
+
+        Raises RemoteFailed for one that cannot review.
+        """
+
 
 class Checks(Protocol):
     """Commit statuses: those of CI, and ours."""
@@ -539,6 +547,16 @@ class IssueTracker(Protocol):
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
         """Change what is given, leave the rest."""
 
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Assign these accounts to an issue or a pull request that was just made and has no assignees.
+
+        Raises RemoteFailed for one that cannot be assigned, unless the forge ignores it.
+        """
+
+
+Reaction = Literal["+1", "eyes"]
+"""How a comment shows that its command was taken, or was seen and counts: the names of GitHub and Gitea."""
+
 
 class Comments(Protocol):
     """Comments of an issue."""
@@ -554,6 +572,9 @@ class Comments(Protocol):
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment; never sent twice (see `create_issue`)."""
+
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
+        """Show our account's reaction to a comment; nothing where the forge has none. Repeating it changes nothing."""
 
 
 class Labels(Protocol):

@@ -43,7 +43,7 @@ container:
   network: false
   user: "1000:1000"
   options: [--memory, 4g]
-publish: {mode: pull_request, remote: upstream, target_branch: trunk}
+publish: {mode: pull_request, remote: upstream, target_branch: trunk, reviewers: [ada, org/team], assignees: [bob]}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, lease_stale_hours: 12}
 budgets:
@@ -136,7 +136,8 @@ def test_the_policy_carries_what_a_person_approves():
         Shell(name="lint", run="ruff check ."),
     )
     assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True)
-    assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk")
+    people = {"reviewers": ("ada", "org/team"), "assignees": ("bob",)}
+    assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk", **people)
     assert policy.promotion == PromotionPolicy(mode="never", docs_path="handbook/notes")
     assert (policy.check_seconds, policy.max_retry_count, policy.detection) == (60, 0, ())
 

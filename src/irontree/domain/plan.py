@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -187,6 +187,10 @@ class ReviewerSpec(AgentSpec):
     )
 
 
+Login = Annotated[str, Field(pattern=r"^[\w][\w.-]*(/[\w][\w.-]*)?$", max_length=200)]
+"""An account on the forge, or a team of an organisation."""
+
+
 class PublishPolicy(Value):
     """Where verified code goes. `remote` None: publication is the fast-forward of the local branch."""
 
@@ -195,6 +199,17 @@ class PublishPolicy(Value):
     )
     remote: str | None = None
     target_branch: str
+    reviewers: tuple[Login, ...] | None = Field(
+        default=None,
+        exclude_if=_is_unset,
+        description="Who is asked to review a pull request: accounts, and teams as `org/team`. "
+        "Owners in CODEOWNERS are asked by the forge itself.",
+    )
+    assignees: tuple[Login, ...] | None = Field(
+        default=None,
+        exclude_if=_is_unset,
+        description="Accounts that are assigned to the issues and pull requests that are made.",
+    )
 
     def on_branch(self, branch: str) -> PublishPolicy:
         """The same for another branch, which is pushed to directly: that of a request."""

@@ -24,6 +24,7 @@ from irontree.ports import (
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     Remark,
     RepositoryFacts,
     Review,
@@ -93,6 +94,15 @@ class GiteaForge:
             given = {"body": as_kept(body)}
             return self._comment(self._write("POST", f"issues/{number}/comments", f"issue #{number}", given))
 
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:  # noqa: ARG002  (the id is enough)
+        """Show our account's reaction to a comment."""
+        given = {"content": reaction}
+        self._write("POST", f"issues/comments/{comment_id}/reactions", f"comment {comment_id}", given)
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Assign these accounts to what was just made: Gitea replaces the assignees."""
+        self._write("PATCH", f"issues/{number}", f"issue #{number}", {"assignees": [*logins]})
+
     def ensure_labels(self, labels: Sequence[Label]) -> None:
         """Create those that are missing; leave existing ones as they are."""
         known = self._known_labels()
@@ -154,6 +164,11 @@ class GiteaForge:
             for one in oldest_first
             if (verdict := rest.verdict_of(one))
         )
+
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask accounts and teams to review. Gitea itself asks those of CODEOWNERS (`services/issue/pull.go`)."""
+        if given := rest.requested(reviewers, besides=self._account):
+            self._write("POST", f"pulls/{number}/requested_reviewers", f"pull request #{number}", given)
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """The newest status of each name, ordered by name; the API has no way from a status to its log."""

@@ -24,6 +24,7 @@ from irontree.ports import (
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     Remark,
     RepositoryFacts,
     Review,
@@ -93,6 +94,15 @@ class GithubForge:
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
         return self._comment(self._touch("POST", number, ("comments",), self._comment_text(body)))
+
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:  # noqa: ARG002  (the id is enough)
+        """Show our account's reaction to a comment."""
+        path = self._client.path("issues", "comments", comment_id, "reactions")
+        self._client.write("POST", path, {"content": reaction})
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Assign these accounts; GitHub leaves out whom it cannot assign."""
+        self._touch("POST", number, ("assignees",), {"assignees": [*logins]})
 
     # --- labels -------------------------------------------------------------------------------------------
 
@@ -173,6 +183,11 @@ class GithubForge:
             rest.review_of(data, rest.github_verdict(data), remarks[data["id"]], trusted=self._trusts(data))
             for data in handed_in
         )
+
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask accounts and teams to review. GitHub itself asks those of CODEOWNERS."""
+        if given := rest.requested(reviewers, besides=self._login):
+            self._client.write("POST", self._client.path("pulls", number, "requested_reviewers"), given)
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """Statuses and check runs; of a name that both have, the check run counts."""

@@ -37,6 +37,7 @@ from irontree.ports import (
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     RepositoryFacts,
     Review,
     ReviewVerdict,
@@ -101,6 +102,14 @@ class LocalForge(LocalFiles):
             self._write_new(self._comments(number) / file_name(index), {}, body)
         return self._comment(number, index)
 
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
+        """Files show no reactions."""
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Write it into the file as `assignees`."""
+        with self._writing():
+            self._change(self._must_exist(number), {"assignees": [*logins]})
+
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
@@ -161,6 +170,11 @@ class LocalForge(LocalFiles):
         """The files beside the pull request, in their order."""
         folder = self._existing_pull(number).with_suffix("") / "reviews"
         return tuple(self._review(number, index) for index in numbers(folder))
+
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Write it into the file as `reviewers`."""
+        with self._writing():
+            self._change(self._existing_pull(number), {"reviewers": [*reviewers]})
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """What `checks/{sha}.yml` says, ordered by name."""

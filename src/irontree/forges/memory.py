@@ -19,6 +19,7 @@ from irontree.ports import (
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     RepositoryFacts,
     Review,
 )
@@ -33,6 +34,11 @@ class Tracker:
     comments: dict[int, list[Comment]] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
     pulls: dict[int, PullRequest] = field(default_factory=dict)
+    reactions: dict[str, set[tuple[str, Reaction]]] = field(default_factory=dict)
+    """By the comment's id, each with its account."""
+    assignees: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    requested: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Who was asked to review a pull request."""
     handed_in: dict[int, list[Review]] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
     """Branches that were pushed, with their commits."""
@@ -119,6 +125,15 @@ class MemoryForge:
         posted.append(comment)
         return self._answered(comment)
 
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
+        self._issue(number)
+        self.tracker.reactions.setdefault(comment_id, set()).add((self._account, reaction))
+        self._answered(reaction)
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        self._issue(number)
+        self._answered(self.tracker.assignees.update({number: tuple(logins)}))
+
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
@@ -176,6 +191,11 @@ class MemoryForge:
     def reviews(self, number: int) -> tuple[Review, ...]:
         self._pull(number)
         return tuple(self._seen(review) for review in self.tracker.handed_in.get(number, []))
+
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        self._pull(number)
+        asked = tuple(login for login in reviewers if login != self._account)
+        self._answered(self.tracker.requested.update({number: asked}))
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         checks = self.tracker.checks.get(sha, {})

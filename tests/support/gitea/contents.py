@@ -30,6 +30,7 @@ class Comment:
     body: str
     created: datetime
     edited: datetime | None = None
+    reactions: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass
@@ -93,6 +94,8 @@ class Issue:
     comments: list[Comment] = field(default_factory=list)
     pull: Pull | None = None
     indexed: bool = False
+    assignees: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
 
     @property
     def draft(self) -> bool:

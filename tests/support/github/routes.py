@@ -293,6 +293,27 @@ def _create_comment(routes: Routes, request: Request, found: re.Match[str]) -> R
     return Reply(201, routes.shapes.comment(record))
 
 
+@route("POST", "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions")
+def _react(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    """A second reaction of one kind by one account is answered with 200, and is the first."""
+    record = routes.hub.comments.get(int(found["comment_id"]))
+    if record is None:
+        raise Refusal(404, "Not Found")
+    kind, reactions = request.body["content"], record.setdefault("reactions", {})
+    known = (request.account, kind) in reactions
+    key = reactions.setdefault((request.account, kind), routes.hub.new_id())
+    return Reply(200 if known else 201, routes.shapes.reaction(key, request.account, kind))
+
+
+@route("POST", "/repos/{owner}/{repo}/issues/{issue_number}/assignees")
+def _assign(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    """Who cannot be assigned is left out without a word, and so is everybody for who may not write."""
+    record = routes.issue(found["issue_number"])
+    if routes.hub.may_write(request.account):
+        record["assignees"] = [who for who in request.body["assignees"] if routes.hub.may_write(who)]
+    return Reply(201, routes.shapes.issue(record))
+
+
 # --- labels ---------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ the one that it refuses. Only text by users with write access, checked on the fo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
@@ -124,6 +125,7 @@ def _settle(app: App, asked: Question, comments: tuple[Comment, ...]) -> Iterato
     """Settle the commands in order: once one of them is taken, its question is closed to the next."""
     for comment, command in [*_commands(app, asked.under, comments)]:
         if _is_recorded(app, asked.under, comment):
+            _react(app, asked.under, comment, "taken")
             yield _looked(asked, "taken", comment)
         elif app.forge().may_write(comment.author):
             yield _answer(app, asked, comment, command, comments)
@@ -147,7 +149,14 @@ def _answer(
     except AnswerRefused as error:
         _tell(app, asked.under, comment, command, error)
         return _looked(asked, "refused", comment, in_words(error))
+    _react(app, asked.under, comment, outcome)
     return _looked(asked, outcome, comment)
+
+
+def _react(app: App, issue_number: int, comment: Comment, outcome: CommentOutcome) -> None:
+    """Show on the comment that it was taken, or counts; tried once, because nothing depends on it."""
+    with suppress(*FORGE_FAILED):
+        app.forge().react(issue_number, comment.id, "+1" if outcome == "taken" else "eyes")
 
 
 def _follow(

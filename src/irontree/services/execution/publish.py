@@ -22,7 +22,7 @@ from irontree.domain.issues import Issue
 from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES
-from irontree.errors import ConfigRefused, RequirementsRefused
+from irontree.errors import ConfigRefused, RemoteFailed, RequirementsRefused
 from irontree.ports import EffectLedger
 from irontree.services.delivery.deliver import deliver
 from irontree.services.proposals.approval import publication_order
@@ -97,6 +97,8 @@ def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, in
     if found and (found.title, found.body, found.state) != (node.title, body, "open"):
         app.forge().edit_issue(found.number, title=node.title, body=body, state="open")
     issue = found or _create(app, plan, node, body)
+    if found is None:
+        _assign(app, plan, issue)
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
     return issue.number, "found" if found else "created"
@@ -135,6 +137,15 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
     app.forge().edit_issue(created.number, body=f"The same as #{lowest}.", state="closed")
     app.progress.note(f"#{lowest} was published by somebody else at the same time; #{created.number} is closed")
     return _own_issue(app, plan, node) or created
+
+
+def _assign(app: App, plan: Plan, issue: Issue) -> None:
+    """Assign the new issue as approved; tried once, because nothing depends on it."""
+    if assignees := plan.policy.publish.assignees:
+        try:
+            app.forge().assign(issue.number, assignees)
+        except RemoteFailed as error:
+            app.progress.note(f"warning: publish.assignees of #{issue.number}: {error.message}")
 
 
 def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, PublicationStatus]:
