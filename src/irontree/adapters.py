@@ -69,6 +69,7 @@ class Adapters:
             tracker=f"{location.url}/{location.repository}" if location else "",
             close_on_done=config.issue.close_on_done,
             composite_threshold=config.issue.composite_threshold,
+            keeps_current=config.issue.keep_current,
             reply=config.comment.reply,
             loop_budget=config.loop.max_transitions,
             api_url=config.prefect.api_url,

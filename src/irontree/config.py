@@ -144,6 +144,10 @@ class IssueSection(Section):
         ge=0,
         description="An issue with more open checkboxes than this is not adopted: it has to be split first.",
     )
+    keep_current: bool = Field(
+        default=True,
+        description="Whether the text of an issue made from a document shows its state, its parts and what is met.",
+    )
 
 
 class Report(Section):

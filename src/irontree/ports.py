@@ -355,6 +355,8 @@ class EffectLedger:
     """The key of the question that a gate holds open; empty if there is none."""
     voters: tuple[str, ...] = ()
     """Those who approved going on, as last counted on the forge."""
+    shown: str = ""
+    """Digest of what the issue's text says between our markers; empty if it is as it was published."""
     people_asked: str = ""
     """The request whose reviewers were asked and that was assigned; empty if there was none."""
     approval_seen: str = ""
@@ -547,6 +549,15 @@ class IssueTracker(Protocol):
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
         """Change what is given, leave the rest."""
 
+    def depend(self, number: int, on: int) -> None:
+        """Show natively that an issue waits for another; nothing where the forge, or its version, has no such thing.
+
+        The forge may then refuse to close the issue before the other.
+        """
+
+    def add_part(self, number: int, part: int) -> None:
+        """Show natively that an issue is a part of issue *number*; nothing where the forge has no such thing."""
+
     def assign(self, number: int, logins: Sequence[str]) -> None:
         """Assign these accounts to an issue or a pull request that was just made and has no assignees.
 
@@ -583,8 +594,11 @@ class Labels(Protocol):
     def ensure_labels(self, labels: Sequence[Label]) -> None:
         """Create missing labels; leave existing ones as they are."""
 
-    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
-        """Add and remove labels; adding one already set, or removing one not set, is not an error."""
+    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Issue:
+        """Add and remove labels; adding one already set, or removing one not set, is not an error.
+
+        Returns the issue as it was before.
+        """
 
 
 class Links(NamedTuple):

@@ -236,3 +236,11 @@ def test_people_are_assigned_to_a_new_issue(stage: Stage):
     found = stage.ours.read_issue(number)
     assert found
     assert (found.title, found.body) == ("Title", "text")
+
+
+def test_parts_and_dependencies_are_shown_as_far_as_the_forge_has_them(stage: Stage):
+    parent, first, second = (stage.ours.create_issue(title, "").number for title in ("Parts", "One", "Two"))
+    stage.ours.add_part(parent, first)
+    stage.ours.depend(second, first)
+    assert stage.related(parent) in (([], [first]), ([], []), None)
+    assert stage.related(second) in (([first], []), None)

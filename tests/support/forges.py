@@ -68,6 +68,10 @@ class Stage(Protocol):
         """Who is assigned, and who was asked to review it."""
         ...
 
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        """What an issue waits for, and its parts; None where the forge shows neither."""
+        ...
+
     def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
         """The reactions to a comment, each with its account; None where there are none at all."""
         ...
@@ -159,6 +163,9 @@ class MemoryStage:
     def people(self, number: int) -> tuple[list[str], list[str]]:
         return [*self.tracker.assignees.get(number, ())], [*self.tracker.requested.get(number, ())]
 
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        return self.tracker.dependencies.get(number, []), self.tracker.parts.get(number, [])
+
     def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
         return {*self.tracker.reactions.get(comment_id, ())}
 
@@ -244,6 +251,9 @@ class LocalStage:
                 fields = read_mapping(file.read_text().split("---\n")[1], str(file))
                 return [*fields.get("assignees", [])], [*fields.get("reviewers", [])]
         raise AssertionError(f"no issue {number}")
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        return None
 
     def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
         return None

@@ -23,7 +23,7 @@ verify:
   detection: false
   reviewers: [{name: critic, command: critic --deep}]
 gates: {acceptance: {approvers: 2}, approval: {not_requester: true}, failure: {approvers: 3}, blocked: {approvers: 1}}
-issue: {close_on_done: manual, composite_threshold: 5}
+issue: {close_on_done: manual, composite_threshold: 5, keep_current: false}
 report: {promotion: never, docs_path: handbook/notes}
 comment: {reply: always}
 agent:

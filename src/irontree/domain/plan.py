@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
@@ -329,10 +330,22 @@ class Plan(Value):
 
     def node(self, task_key: str) -> PlanNode:
         """The node with that key; KeyError if the plan has none."""
+        return self._by_key[task_key]
+
+    def parts(self, task_key: str) -> tuple[PlanNode, ...]:
+        """The children of a container, in the order of the document."""
+        return self._by_parent.get(task_key, ())
+
+    @cached_property
+    def _by_key(self) -> dict[str, PlanNode]:
+        return {node.task_key: node for node in reversed(self.nodes)}
+
+    @cached_property
+    def _by_parent(self) -> dict[str, tuple[PlanNode, ...]]:
+        found: dict[str, list[PlanNode]] = {}
         for node in self.nodes:
-            if node.task_key == task_key:
-                return node
-        raise KeyError(task_key)
+            found.setdefault(node.parent or "", []).append(node)
+        return {key: tuple(nodes) for key, nodes in found.items() if key}
 
 
 def canonical_json(value: object) -> str:

@@ -99,6 +99,15 @@ class GiteaForge:
         given = {"content": reaction}
         self._write("POST", f"issues/comments/{comment_id}/reactions", f"comment {comment_id}", given)
 
+    def depend(self, number: int, on: int) -> None:
+        """Show that an issue waits for another; the repository may have dependencies switched off."""
+        owner, name = self._client.web.split("/")[-2:]
+        given = {"index": on, "owner": owner, "repo": name}
+        self._client.send("POST", f"issues/{number}/dependencies", given)  # 404: switched off
+
+    def add_part(self, number: int, part: int) -> None:
+        """Gitea's issues have no parts."""
+
     def assign(self, number: int, logins: Sequence[str]) -> None:
         """Assign these accounts to what was just made: Gitea replaces the assignees."""
         self._write("PATCH", f"issues/{number}", f"issue #{number}", {"assignees": [*logins]})
@@ -110,16 +119,18 @@ class GiteaForge:
             if label.name not in known:
                 self._create_label(label)
 
-    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
+    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Issue:
         """Add and remove; what is there already, or not there, is no error."""
         what = f"issue #{number}"
-        present = self._find(f"issues/{number}", what)["labels"] or ()
+        before = self._find(f"issues/{number}", what)
+        present = before["labels"] or ()
         for label in present:
             if label["name"] in remove:
                 self._write("DELETE", f"issues/{number}/labels/{label['id']}", what)
         missing = [name for name in add if name not in {label["name"] for label in present} and name not in remove]
         if missing:
             self._write("POST", f"issues/{number}/labels", what, {"labels": self._label_ids(missing)})
+        return self._issue(before)
 
     # --- pull requests, reviews and commit statuses --------------------------------------------------------
 

@@ -48,6 +48,7 @@ class GithubForge:
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GithubClient(settings)
         self._writers: dict[str, bool] = {}
+        self._ids: dict[int, int] = {}
         self._index = IssueIndex(self._listed, self._listed_alone)
 
     # --- issues -------------------------------------------------------------------------------------------
@@ -100,6 +101,24 @@ class GithubForge:
         path = self._client.path("issues", "comments", comment_id, "reactions")
         self._client.write("POST", path, {"content": reaction})
 
+    def depend(self, number: int, on: int) -> None:
+        """Show that an issue is blocked by another."""
+        self._relate(number, ("dependencies", "blocked_by"), {"issue_id": self._id(on)})
+
+    def add_part(self, number: int, part: int) -> None:
+        """Make an issue a sub-issue."""
+        self._relate(number, ("sub_issues",), {"sub_issue_id": self._id(part)})
+
+    def _relate(self, number: int, below: tuple[str, ...], body: dict[str, int]) -> None:
+        """An older server does not know it, and repeating it is refused."""
+        answer = self._client.ask("POST", self._client.path("issues", number, *below), body=body)
+        if answer.status not in {404, 410, 422}:
+            self._client.require(answer)
+
+    def _id(self, number: int) -> int:
+        """GitHub's own id of an issue, which only relations need; known of one that was just shown."""
+        return self._ids[number] if number in self._ids else int(self._existing(number)["id"])
+
     def assign(self, number: int, logins: Sequence[str]) -> None:
         """Assign these accounts; GitHub leaves out whom it cannot assign."""
         self._touch("POST", number, ("assignees",), {"assignees": [*logins]})
@@ -115,9 +134,10 @@ class GithubForge:
                 described = {"description": shortened(label.description, _LABEL_DESCRIPTION)}
                 self._client.write("POST", path, {"name": label.name, "color": label.color.lower(), **described})
 
-    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
+    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Issue:
         """Add and remove what has to be; nothing is sent if nothing changes."""
-        present = {label.casefold(): label for label in self._issue(self._existing(number)).labels}
+        before = self._issue(self._existing(number))
+        present = {label.casefold(): label for label in before.labels}
         missing = [name for name in dict.fromkeys(add) if name.casefold() not in present and name not in remove]
         if missing:
             self._touch("POST", number, ("labels",), {"labels": missing})
@@ -126,6 +146,7 @@ class GithubForge:
                 answer = self._client.ask("DELETE", self._client.path("issues", number, "labels", name))
                 if answer.status != 404:  # noqa: PLR2004  (removed meanwhile)
                     self._client.require(answer)
+        return before
 
     # --- pull requests, reviews and checks -----------------------------------------------------------------
 
@@ -264,6 +285,7 @@ class GithubForge:
             raise
 
     def _issue(self, data: Any) -> Issue:
+        self._ids[data["number"]] = data["id"]
         return rest.issue_of(data, trusted=self._trusts(data))
 
     def _comment(self, data: Any) -> Comment:

@@ -105,6 +105,12 @@ class LocalForge(LocalFiles):
     def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
         """Files show no reactions."""
 
+    def depend(self, number: int, on: int) -> None:
+        """The text of the issue says it."""
+
+    def add_part(self, number: int, part: int) -> None:
+        """The texts of both issues say it."""
+
     def assign(self, number: int, logins: Sequence[str]) -> None:
         """Write it into the file as `assignees`."""
         with self._writing():
@@ -126,13 +132,14 @@ class LocalForge(LocalFiles):
             if missing:
                 replace(path, _closed(text) + self._settings.write_mapping(missing))
 
-    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
+    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Issue:
         """Add and remove labels of an issue; nothing is written if nothing changes."""
         with self._writing():
-            present = self._issue(number).labels
-            wanted = [name for name in dict.fromkeys([*present, *add]) if name not in remove]
-            if wanted != [*present]:
+            before = self._issue(number)
+            wanted = [name for name in dict.fromkeys([*before.labels, *add]) if name not in remove]
+            if wanted != [*before.labels]:
                 self._change(self._path(number), {"labels": wanted})
+        return before
 
     # --- pull requests, reviews and checks -----------------------------------------------------------------
 

@@ -39,6 +39,9 @@ class Tracker:
     assignees: dict[int, tuple[str, ...]] = field(default_factory=dict)
     requested: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Who was asked to review a pull request."""
+    dependencies: dict[int, list[int]] = field(default_factory=dict)
+    """What each issue waits for."""
+    parts: dict[int, list[int]] = field(default_factory=dict)
     handed_in: dict[int, list[Review]] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
     """Branches that were pushed, with their commits."""
@@ -130,6 +133,14 @@ class MemoryForge:
         self.tracker.reactions.setdefault(comment_id, set()).add((self._account, reaction))
         self._answered(reaction)
 
+    def depend(self, number: int, on: int) -> None:
+        self._issue(on)
+        self.tracker.dependencies.setdefault(self._issue(number).number, []).append(on)
+
+    def add_part(self, number: int, part: int) -> None:
+        self._issue(part)
+        self.tracker.parts.setdefault(self._issue(number).number, []).append(part)
+
     def assign(self, number: int, logins: Sequence[str]) -> None:
         self._issue(number)
         self._answered(self.tracker.assignees.update({number: tuple(logins)}))
@@ -140,10 +151,11 @@ class MemoryForge:
         for label in labels:
             self.tracker.labels.setdefault(label.name, label)
 
-    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
+    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> Issue:
         old = self._issue(number)
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
-        self._answered(self.tracker.issues.update({number: old._replace(labels=tuple(wanted))}))
+        self.tracker.issues[number] = old._replace(labels=tuple(wanted))
+        return self._answered(old)
 
     @property
     def links(self) -> Links:

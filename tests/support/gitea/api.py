@@ -177,6 +177,9 @@ def _edit(api: Api, issue: Issue, request: Request) -> None:
         raise Refused(403)
     if issue.pull and issue.pull.merge_sha and "state" in request.body:
         raise Refused(412, "cannot change state of this pull request, it was already merged")
+    waits = any(api.contents.issues[number].state == "open" for number in issue.dependencies)
+    if request.body.get("state") == "closed" and waits:
+        raise Refused(412, "cannot close this issue or pull request because it still has open dependencies")
     issue.title = request.body.get("title") or issue.title
     issue.body = request.body.get("body", issue.body)
     if "assignees" in request.body:
@@ -215,6 +218,18 @@ def react(api: Api, request: Request, found: re.Match[str]) -> Response:
     known = mine in comment.reactions
     comment.reactions.add(mine)
     return Response(200 if known else 201, api.shapes.reaction(*mine))
+
+
+@route("POST", r"issues/(\d+)/dependencies", "issue")
+def depend(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """A repository may have them switched off; one that is there already is taken for an error of the server."""
+    issue, other = api.issue(found[1]), api.issue(str(request.body["index"]))
+    if not api.contents.has_dependencies or not api.can_write(request.user):
+        raise Refused(404, "not found")
+    if other.number in issue.dependencies:
+        raise Refused(500)
+    issue.dependencies.append(other.number)
+    return Response(201, api.shapes.issue(issue))
 
 
 # --- labels ---------------------------------------------------------------------------------------------------

@@ -96,6 +96,7 @@ class Issue:
     indexed: bool = False
     assignees: list[str] = field(default_factory=list)
     requested: list[str] = field(default_factory=list)
+    dependencies: list[int] = field(default_factory=list)
 
     @property
     def draft(self) -> bool:
@@ -121,6 +122,7 @@ class Contents:
     former_name: str | None = None
     archived: bool = False
     has_issues: bool = True
+    has_dependencies: bool = True
     version: str = "1.24.0"
     max_page: int = 50
     """MAX_RESPONSE_ITEMS as shipped; `limit` above it is cut without a word."""

@@ -103,6 +103,10 @@ class GiteaStage:
         issue = self.server.contents.issues[number]
         return issue.assignees, issue.requested
 
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        """Gitea knows no parts."""
+        return self.server.contents.issues[number].dependencies, []
+
     def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
         comments = self.server.contents.issues[number].comments
         return next(each.reactions for each in comments if each.id == int(comment_id))

@@ -66,6 +66,14 @@ class Routes:
                 return handler(self, request, found)
         raise Refusal(404, "Not Found")
 
+    def by_id(self, request: Request, key: int) -> Record:
+        """The issue with that id of GitHub's own, for somebody who may relate it."""
+        self.require_write(request)
+        found = next((r for r in self.hub.issues.values() if self.shapes.issue(r)["id"] == key), None)
+        if found is None or not self.hub.relations:
+            raise Refusal(404, "Not Found")
+        return found
+
     def _admit(self, request: Request, found: re.Match[str]) -> None:
         parts = found.groupdict()
         if not request.account:
@@ -311,6 +319,22 @@ def _assign(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     record = routes.issue(found["issue_number"])
     if routes.hub.may_write(request.account):
         record["assignees"] = [who for who in request.body["assignees"] if routes.hub.may_write(who)]
+    return Reply(201, routes.shapes.issue(record))
+
+
+@route("POST", "/repos/{owner}/{repo}/issues/{issue_number}/sub_issues")
+def _add_part(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    parent = routes.issue(found["issue_number"])
+    part = routes.by_id(request, request.body["sub_issue_id"])
+    parent.setdefault("parts", []).append(part["number"])
+    return Reply(201, routes.shapes.issue(parent))
+
+
+@route("POST", "/repos/{owner}/{repo}/issues/{issue_number}/dependencies/blocked_by")
+def _depend(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    record = routes.issue(found["issue_number"])
+    other = routes.by_id(request, request.body["issue_id"])
+    record.setdefault("dependencies", []).append(other["number"])
     return Reply(201, routes.shapes.issue(record))
 
 

@@ -67,6 +67,10 @@ class GithubStage:
         record = self.hub.issues[number]
         return record.get("assignees", []), record.get("requested", [])
 
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        record = self.hub.issues[number]
+        return record.get("dependencies", []), record.get("parts", [])
+
     def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
         return {*self.hub.comments[int(comment_id)].get("reactions", {})}
 

@@ -28,6 +28,7 @@ from irontree.domain.comments import (
 from irontree.domain.events import CATEGORY, CheckupUnblocked, ExternalCloseDetected, IssueEvent, Record
 from irontree.domain.external import MERGE_CHECKS, is_given_up
 from irontree.domain.halt import halt_title
+from irontree.domain.issues import Issue
 from irontree.domain.loop import LoopEntity
 from irontree.domain.machine import evolve
 from irontree.domain.state import COLORS, MANAGED, TaskState, labels_for
@@ -43,6 +44,7 @@ from irontree.services.delivery.comments import (
     post_once,
     question_in,
 )
+from irontree.services.delivery.issue_text import keep_current
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.questions.questions import Question, question_of
 from irontree.services.record import World, close_where_due, closing_policy, is_closed_by_us, read_world
@@ -70,15 +72,17 @@ def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
     not_opened = _attempt(lambda: _reopen(app, state)) if opened_at > ledger.sequence else None
     if not_opened:
         reached = min(reached, opened_at - 1)
+    seen, shown = list[Issue](), [ledger.shown]
     outcomes = (
         failure,
         not_opened,
-        _attempt(lambda: _set_labels(app, state, ensure=unsure), "stage_label_sync_failed"),
+        _attempt(lambda: seen.append(_set_labels(app, state, ensure=unsure)), "stage_label_sync_failed"),
+        _attempt(lambda: shown.append(_keep_current(app, state, ledger, seen))),
         _attempt(lambda: close_where_due(app, world, state)),
     )
     failures = tuple(message for message in outcomes if message)
     closed = ledger.closed or (not failures and is_closed_by_us(app, world, state))
-    now = replace(ledger, sequence=reached, failures=failures, closed=closed)
+    now = replace(ledger, sequence=reached, failures=failures, closed=closed, shown=shown[-1])
     app.deliveries.save(issue_number, now)
     return now
 
@@ -127,12 +131,36 @@ def _post(app: App, world: World, state: TaskState, record: Record[IssueEvent]) 
     post_once(app, number, comment_for(app, world, state, record, marker), marker)
 
 
-def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
+def _keep_current(app: App, state: TaskState, ledger: EffectLedger, seen: list[Issue]) -> str:
+    """Bring the marked parts of the text up to date, and with a task that is done the list of its parent.
+
+    What was just published says its first state already. Returns the digest of what is shown.
+    """
+    if not seen or state.adopted or (state.sequence == 1 and not ledger.shown):
+        return ledger.shown
+    world = read_world(app)
+    node = world.nodes.get(state.task_key)
+    parent = world.states.get(node.parent or "") if node and state.done else None
+    if parent:
+        refresh(app, world, parent)
+    return keep_current(app, world, state, ledger.shown, seen[-1])
+
+
+def refresh(app: App, world: World, state: TaskState) -> None:
+    """Bring the marked parts of an issue's text up to date; a failure is made good with its next event."""
+    with suppress(*FORGE_FAILED):
+        ledger = app.deliveries.load(state.issue_number)
+        shown = keep_current(app, world, state, ledger.shown)
+        if shown != ledger.shown:
+            app.deliveries.save(state.issue_number, replace(ledger, shown=shown))
+
+
+def _set_labels(app: App, state: TaskState, *, ensure: bool) -> Issue:
     """Set the labels for the state; with *ensure*, first create those that may not exist yet (contract, labels)."""
     if ensure:
         app.forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
     wanted = labels_for(state)
-    app.forge().set_labels(state.issue_number, add=sorted(wanted), remove=sorted(MANAGED - wanted))
+    return app.forge().set_labels(state.issue_number, add=sorted(wanted), remove=sorted(MANAGED - wanted))
 
 
 def _opened_again_at(stream: Stream) -> int:

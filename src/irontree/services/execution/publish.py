@@ -6,10 +6,11 @@ The issue of an adopted task exists already, and its text is never edited.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from irontree.app import App
-from irontree.domain.adoption import document_marker, key_marker, marked_document
+from irontree.domain.adoption import key_marker, marked_document
 from irontree.domain.events import (
     IssueEvent,
     TaskAdopted,
@@ -22,9 +23,10 @@ from irontree.domain.issues import Issue
 from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES
-from irontree.errors import ConfigRefused, RemoteFailed, RequirementsRefused
+from irontree.errors import FORGE_FAILED, ConfigRefused, RemoteFailed, RequirementsRefused
 from irontree.ports import EffectLedger
-from irontree.services.delivery.deliver import deliver
+from irontree.services.delivery.deliver import deliver, refresh
+from irontree.services.delivery.issue_text import issue_body
 from irontree.services.proposals.approval import publication_order
 from irontree.services.proposals.sources import newest_plan
 from irontree.services.record import World, archive_path, closing_policy, read_world, record, snapshot
@@ -53,6 +55,9 @@ def publish(app: App, *plans: Plan) -> PublishedNodes:
         if node.task_key in world.states:
             write_brief(app, world, world.states[node.task_key])
     _close_cancelled(app, world)
+    for node, _, _ in published:
+        if node.executability == "container" and node.task_key in world.states:
+            refresh(app, world, world.states[node.task_key])
     return published
 
 
@@ -63,7 +68,7 @@ def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode
     for node in publication_order(plan.nodes):
         state = world.states.get(node.task_key)
         if state is None:
-            number, status = _publish_node(app, plan, node, numbers)
+            number, status = _publish_node(app, world, plan, node, numbers)
         elif _is_renewed(app, plan, node, state):
             number, status = _renew(app, plan, node, state, numbers)
         else:
@@ -88,7 +93,9 @@ def _is_due(app: App, plan: Plan, node: PlanNode, state: TaskState | None) -> bo
     return state is None or (state.approved_revision != plan.spec_revision and _is_renewed(app, plan, node, state))
 
 
-def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> tuple[int, PublicationStatus]:
+def _publish_node(
+    app: App, world: World, plan: Plan, node: PlanNode, numbers: Mapping[str, int]
+) -> tuple[int, PublicationStatus]:
     if plan.adoption:
         return _take_in(app, plan, node, plan.adoption.issue_number)
     found, body = _own_issue(app, plan, node), issue_body(app, plan, node, numbers)
@@ -99,23 +106,11 @@ def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, in
     issue = found or _create(app, plan, node, body)
     if found is None:
         _assign(app, plan, issue)
+    if found is None:
+        _relate(app, world, node, issue.number, numbers)
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
     return issue.number, "found" if found else "created"
-
-
-def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
-    """The issue's metadata and text; parents and dependencies appear by number, if they have one in *numbers*."""
-    locators = {key: f"#{number}" for key, number in numbers.items()}
-    return app.renderer.render(
-        "issues/body.md",
-        node=node,
-        plan=plan,
-        close_on_done=closing_policy(app, node),
-        marker=f"{key_marker(node.task_key)}\n{document_marker(plan.spec_path)}",
-        parent=locators.get(node.parent, node.parent) if node.parent else None,
-        depends_on=tuple(locators.get(key, key) for key in node.depends_on),
-    )
 
 
 def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
@@ -146,6 +141,21 @@ def _assign(app: App, plan: Plan, issue: Issue) -> None:
             app.forge().assign(issue.number, assignees)
         except RemoteFailed as error:
             app.progress.note(f"warning: publish.assignees of #{issue.number}: {error.message}")
+
+
+def _relate(app: App, world: World, node: PlanNode, number: int, numbers: Mapping[str, int]) -> None:
+    """Show parent and dependencies of the new issue where the forge has them; tried once, the texts say it too.
+
+    A dependency that a person is to close is left out: the forge would not let this issue be closed before it.
+    """
+    if not app.preferences().keeps_current:
+        return
+    with suppress(*FORGE_FAILED):
+        if node.parent and node.parent in numbers:
+            app.forge().add_part(numbers[node.parent], number)
+        for key in node.depends_on:
+            if key in numbers and closing_policy(app, world.approved.get(key)) == "auto":
+                app.forge().depend(number, numbers[key])
 
 
 def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, PublicationStatus]:
