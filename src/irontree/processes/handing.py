@@ -20,6 +20,8 @@ from pathlib import Path
 
 SECONDS = 10.0
 _LONGEST = 1 << 20
+_LONGEST_FOLDER = 60
+"""Characters: the address of a socket has at most 104 on some systems."""
 
 
 @contextmanager
@@ -28,32 +30,32 @@ def handing(answer: Callable[[bytes], bytes]) -> Iterator[Path]:
 
     Its folder is readable by this user alone; if this process is killed, nothing secret is left in it.
     """
+    short = None if len(tempfile.gettempdir()) <= _LONGEST_FOLDER else "/tmp"  # noqa: S108  (a folder of our own in it)
     with (
-        tempfile.TemporaryDirectory(prefix="irontree-handing-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(prefix="irontree-handing-", ignore_cleanup_errors=True, dir=short) as folder,
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener,
     ):
         path = Path(folder) / "socket"
         listener.bind(str(path))
         listener.listen()
-        thread = threading.Thread(target=_serve, args=(listener, answer), name="handing", daemon=True)
+        over = threading.Event()
+        thread = threading.Thread(target=_serve, args=(listener, answer, over), name="handing", daemon=True)
         thread.start()
         try:
             yield path
         finally:
-            with contextlib.suppress(OSError):  # already closed from the other side
-                listener.shutdown(socket.SHUT_RDWR)
-            with contextlib.suppress(OSError):
-                listener.close()
+            over.set()
+            with contextlib.suppress(OSError):  # wakes the thread: closing alone does not, on every system
+                ask(str(path))
             thread.join(SECONDS)
 
 
-def _serve(listener: socket.socket, answer: Callable[[bytes], bytes]) -> None:
-    while True:
-        try:
-            asking, _ = listener.accept()
-        except OSError:  # closed
-            return
+def _serve(listener: socket.socket, answer: Callable[[bytes], bytes], over: threading.Event) -> None:
+    while not over.is_set():
+        asking, _ = listener.accept()
         with asking, contextlib.suppress(OSError):
+            if over.is_set():
+                return
             asking.settimeout(SECONDS)
             asking.sendall(answer(_everything(asking)))
 

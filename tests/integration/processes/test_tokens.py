@@ -15,7 +15,7 @@ from irontree.flows.server import connection
 from irontree.flows.server.private import LocalServer
 from irontree.forges.credentials import APP, GITEA_TOKENS, GITHUB_TOKENS
 from irontree.processes.containers import FORGE_VARIABLES, credentials_in, without_credentials
-from irontree.processes.handing import CREDENTIALS, given_environment, handing
+from irontree.processes.handing import CREDENTIALS, ask, given_environment, handing
 from irontree.processes.running import capture
 from irontree.repository import open_repository
 from tests.support.processes import children
@@ -126,6 +126,14 @@ def test_a_process_of_ours_gets_it_from_its_runner_as_long_as_that_lives():
 def test_every_variable_in_which_a_credential_is_looked_for_is_kept_back():
     assert {*GITEA_TOKENS, *GITHUB_TOKENS, APP} <= FORGE_VARIABLES
     assert credentials_in(without_credentials(CALLER)) == {}
+
+
+def test_a_long_folder_for_temporary_files_has_no_room_for_a_socket_and_is_not_used(tmp_path, monkeypatch):
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    with handing(lambda request: request) as path:
+        assert ask(str(path), b"hello") == b"hello"
 
 
 def test_a_process_without_a_runner_of_ours_has_what_its_environment_says():
