@@ -15,7 +15,7 @@ from irontree.flows.server import connection
 from irontree.flows.server.private import LocalServer
 from irontree.forges.credentials import APP, GITEA_TOKENS, GITHUB_TOKENS
 from irontree.processes.containers import FORGE_VARIABLES, credentials_in, without_credentials
-from irontree.processes.handing import CREDENTIALS, ask, given_environment, handing
+from irontree.processes.handing import CREDENTIALS, given_environment, handing
 from irontree.processes.running import capture
 from irontree.repository import open_repository
 from tests.support.processes import children
@@ -128,12 +128,15 @@ def test_every_variable_in_which_a_credential_is_looked_for_is_kept_back():
     assert credentials_in(without_credentials(CALLER)) == {}
 
 
-def test_a_long_folder_for_temporary_files_has_no_room_for_a_socket_and_is_not_used(tmp_path, monkeypatch):
+def test_a_long_folder_for_temporary_files_has_no_room_for_a_socket_and_is_not_used(tmp_path):
     long = tmp_path / ("x" * 100)
     long.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(long))
-    with handing(lambda request: request) as path:
-        assert ask(str(path), b"hello") == b"hello"
+    hands = (
+        "from irontree.processes.handing import *\n"
+        "with handing(lambda said: said) as path: print(ask(str(path), b'hello'))"
+    )
+    told = capture([sys.executable, "-c", hands], cwd=Path("/"), environment={"TMPDIR": str(long)}, seconds=20)
+    assert (told.stdout, told.stderr) == (b"b'hello'\n", b"")
 
 
 def test_a_process_without_a_runner_of_ours_has_what_its_environment_says():

@@ -30,6 +30,8 @@ from irontree.errors import (
 )
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
 from irontree.services.delivery.comments import answer_marker, ask_for_approval, asked_at, asked_in_comments, post_once
+from irontree.services.loops.loop import open_loops
+from irontree.services.questions.listing import asked_about
 from irontree.services.questions.questions import COMMENT, Question, counted_at, gate_at
 from irontree.services.record import read_world
 from irontree.services.views.history import rules_for_denied, rules_in_words
@@ -304,7 +306,7 @@ def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
 
 def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malformed, error: AnswerRefused) -> None:
     """Reply once to the comment: why its answer was refused, and which answers would be taken."""
-    marker, now = answer_marker(issue_number, comment.id), asked_at(app, issue_number)
+    marker, now = answer_marker(issue_number, comment.id), _named(app, asked_at(app, issue_number))
     text = app.renderer.render(
         "comments/not-taken.md",
         marker=marker,
@@ -314,6 +316,15 @@ def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malf
         answers=now.usages() if now else (),
     )
     post_once(app, issue_number, text, marker)
+
+
+def _named(app: App, question: Question | None) -> Question | None:
+    """The question with the name that an approval has to give, as far as it can be read now."""
+    if question is None or question.reason != "reapproval_required":
+        return question
+    world = read_world(app)
+    listed = asked_about(app, world, open_loops(app), world.state(question.under))
+    return replace(question, revision=listed.revision) if listed else question
 
 
 def _looked(asked: Question, outcome: CommentOutcome, comment: Comment, said: str = "") -> CommentResult:

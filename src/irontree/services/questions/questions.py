@@ -122,7 +122,7 @@ class Question:
 
     def usages(self) -> tuple[str, ...]:
         """The comment commands that answer it."""
-        return tuple(choice.usage(self.task_key or "KEY") for choice in self.choices())
+        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in self.choices())
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:

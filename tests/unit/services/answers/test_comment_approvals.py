@@ -100,11 +100,12 @@ def test_words_that_only_look_like_an_answer_are_text(waiting):
     assert name(waiting) != before
 
 
-def test_the_reply_to_a_wrong_approval_says_what_to_write(waiting):
-    say(waiting, 1, "/approve 00000000-00000000", author="alice")
+@pytest.mark.parametrize("wrong", ["/approve 00000000-00000000", "/approve", "/approve it", "/accept"])
+def test_the_reply_to_a_wrong_answer_says_what_to_write(waiting, wrong: str):
+    say(waiting, 1, wrong, author="alice")
     assert outcomes(waiting) == [("alice", "refused")]
     reply = next(body for body in waiting.comments() if "was not taken" in body)
-    assert name(waiting) in reply
+    assert f"`/approve {name(waiting)}`" in reply
     assert "(commit)" not in reply
 
 
