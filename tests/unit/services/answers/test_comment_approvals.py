@@ -69,6 +69,18 @@ def test_the_comment_that_asks_shows_what_would_run_and_is_posted_once_for_each_
     assert second == f"/approve {name(waiting)}"
 
 
+def test_an_issue_that_waits_unchanged_costs_two_calls_a_look(waiting):
+    look(waiting.app)
+    look(waiting.app)
+    calls: list[str] = []
+    methods = ("comments", "comments_since", "read_issue", "post_comment", "may_write")
+    waiting.forge_seen = Watched(
+        waiting.forge_seen, methods, lambda call, side: side == "before" and calls.append(call)
+    )
+    look(waiting.app)
+    assert calls == ["comments_since", "read_issue"]
+
+
 def test_a_comment_with_text_changes_the_name_and_is_asked_about_anew(waiting):
     look(waiting.app)
     say(waiting, 1, "## Acceptance criteria\n\n- it is friendly (manual)\n", author="alice")
