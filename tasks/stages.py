@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,6 +23,7 @@ from irontree.domain.decide import Step
 from irontree.domain.text import secret_values, without_secrets
 from irontree.errors import Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation, Progress
+from irontree.processes.handing import given_environment
 from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue
 from irontree.services.execution.steps import perform
 from irontree.services.record import read_world
@@ -61,13 +61,14 @@ def app_of(
 
     Raises ConfigRefused for a block that does not exist, and what `open_app` raises.
     """
+    environment = given_environment()
     if Path(repository).is_absolute():
-        return open_app(Path(repository), origin=origin, cancel=cancel, progress=progress)
+        return open_app(Path(repository), origin=origin, cancel=cancel, progress=progress, environment=environment)
     # Declaring block types takes 25 ms of a run's start, and most runs are given a path.
     from irontree.blocks import load_repository  # noqa: PLC0415
 
     block = load_repository(repository)
-    environment = {**os.environ, **(block.credentials.variables() if block.credentials else {})}
+    environment |= block.credentials.variables() if block.credentials else {}
     return open_app(Path(block.path), origin=origin, cancel=cancel, progress=progress, environment=environment)
 
 
@@ -93,7 +94,7 @@ class LogProgress:
         self._logger = logger
         self._now = now
         self._lock = threading.Lock()
-        self._secrets = secret_values(os.environ)
+        self._secrets = secret_values(given_environment())
         self._began = self._heard = self._shown = now()
         self._lines = self._left_out = 0
 

@@ -21,10 +21,11 @@ from irontree.errors import IrontreeError, RemoteUnavailable, ServerUnavailable,
 from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
 from irontree.flows.serve.automations import CHANGED
-from irontree.services.answers.comments import COMMENT, CommentResult, look
+from irontree.services.answers.comments import CommentResult, look
 from irontree.services.answers.lookout import Lookout
 from irontree.services.consistency.drift import drifted_issues
 from irontree.services.loops.loop import may_ask
+from irontree.services.questions.questions import COMMENT
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 from irontree.tasks.stages import app_of

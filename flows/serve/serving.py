@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -48,6 +48,8 @@ from irontree.errors import ServerUnavailable
 from irontree.flows.runs.runs import tags
 from irontree.flows.server.connection import FINISH, RUNNER, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
+from irontree.processes.containers import credentials_in
+from irontree.processes.handing import CREDENTIALS, handing
 
 # --- The parent's handle on the child
 
@@ -91,10 +93,13 @@ class Serving:
         self._finish = Path(self._folder.name) / "finish"
         self._log = folder / f"serving-{deployments[0].name if by == 'runner' else 'all'}.log"
         self._log_start = size(self._log)
+        self._held = ExitStack()
+        credentials = json.dumps(credentials_in(environment)).encode()
+        handed = self._held.enter_context(handing(lambda _: credentials))
         self._program = start(
             "irontree.flows.serve.serving",
             [str(os.getpid())],
-            environment={**environment, FINISH: str(self._finish)},
+            environment={**environment, FINISH: str(self._finish), CREDENTIALS: str(handed)},
             folder=folder,
             log=self._log,
             talk=True,
@@ -134,6 +139,7 @@ class Serving:
             os.killpg(self._program.pid, signal.SIGKILL)
         self._program.wait()
         cast("IO[bytes]", self._program.stdout).close()
+        self._held.close()
         self._folder.cleanup()
 
     def _order(self, order: Mapping[str, Any]) -> None:

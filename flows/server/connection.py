@@ -24,6 +24,7 @@ import platformdirs
 from irontree.app import App
 from irontree.errors import EnvironmentRefused, ServerUnavailable
 from irontree.files import read_bytes, swap, take_lock
+from irontree.processes.containers import without_credentials
 from irontree.store.layout import Layout
 
 # --- The complete Prefect settings of our processes, independent of the machine's (rulings, Local mode)
@@ -376,6 +377,7 @@ def start(
 ) -> Program:
     """Run `python -m module` in its own session, with *folder* as its working folder and its output in *log*.
 
+    Of *environment* it gets all but the credential for a forge: neither a server nor a worker calls one.
     A Ctrl-C in our terminal does not reach it, and its pid is its process group. With *talk* its stdin and stdout
     are pipes to us; the end of stdin then also tells it that we are gone.
     """
@@ -385,7 +387,7 @@ def start(
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", module, *arguments],  # -P: nothing is imported from the working folder
-            env=environment,
+            env=without_credentials(environment),
             cwd=folder,
             stdin=pipe or subprocess.DEVNULL,
             stdout=pipe or output,

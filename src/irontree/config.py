@@ -144,6 +144,10 @@ class IssueSection(Section):
         ge=0,
         description="An issue with more open checkboxes than this is not adopted: it has to be split first.",
     )
+    keep_current: bool = Field(
+        default=True,
+        description="Whether the text of an issue made from a document shows its state, its parts and what is met.",
+    )
 
 
 class Report(Section):
@@ -290,6 +294,8 @@ class Config(Section):
                 mode=self.publish.mode,
                 remote=self.publish.remote or remote,
                 target_branch=self.publish.target_branch or target_branch,
+                reviewers=self.publish.reviewers or None,
+                assignees=self.publish.assignees or None,
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,

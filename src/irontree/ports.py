@@ -355,6 +355,12 @@ class EffectLedger:
     """The key of the question that a gate holds open; empty if there is none."""
     voters: tuple[str, ...] = ()
     """Those who approved going on, as last counted on the forge."""
+    shown: str = ""
+    """Digest of what the issue's text says between our markers; empty if it is as it was published."""
+    people_asked: str = ""
+    """The request whose reviewers were asked and that was assigned; empty if there was none."""
+    approval_seen: str = ""
+    """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
 
 
 class Upkeep(Protocol):
@@ -481,6 +487,12 @@ class PullRequests(Protocol):
     def reviews(self, number: int) -> tuple[Review, ...]:
         """The submitted reviews, oldest first, each with its remarks."""
 
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask accounts, and teams named `org/team`, to review a pull request; our own account is left out.
+
+        Raises RemoteFailed for one that cannot review.
+        """
+
 
 class Checks(Protocol):
     """Commit statuses: those of CI, and ours."""
@@ -544,6 +556,25 @@ class IssueTracker(Protocol):
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""
 
+    def depend(self, number: int, on: int) -> None:
+        """Show natively that an issue waits for another; nothing where the forge, or its version, has no such thing.
+
+        The forge may then refuse to close the issue before the other.
+        """
+
+    def add_part(self, number: int, part: int) -> None:
+        """Show natively that an issue is a part of issue *number*; nothing where the forge has no such thing."""
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Assign these accounts to an issue or a pull request that was just made and has no assignees.
+
+        Raises RemoteFailed for one that cannot be assigned, unless the forge ignores it.
+        """
+
+
+Reaction = Literal["+1", "eyes"]
+"""How a comment shows that its command was taken, or was seen and counts: the names of GitHub and Gitea."""
+
 
 class CommentMark(NamedTuple):
     """A comment in a list of the whole repository: under which issue, and when it was posted or last edited (UTC)."""
@@ -570,6 +601,9 @@ class Comments(Protocol):
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment; never sent twice (see `create_issue`)."""
+
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
+        """Show our account's reaction to a comment; nothing where the forge has none. Repeating it changes nothing."""
 
 
 class Labels(Protocol):

@@ -251,3 +251,30 @@ def test_addresses_for_people_are_of_the_web_or_not_there(forge: Forge):
 
 def test_no_issue_is_taken_for_a_pull_request(forge: Forge):
     assert not forge.create_issue("it", "").pull_request
+
+
+def test_a_reaction_to_a_comment_is_shown_once_by_our_account(stage: Stage):
+    number = stage.ours.create_issue("Title", "").number
+    comment = stage.stranger.post_comment(number, "/accept")
+    for reaction in ("+1", "+1", "eyes"):
+        stage.ours.react(number, comment.id, reaction)
+    assert stage.reactions(number, comment.id) in ({("irontree", "+1"), ("irontree", "eyes")}, None)
+    [shown] = stage.ours.comments(number)
+    assert (shown.body, shown.edited) == ("/accept", False)
+
+
+def test_people_are_assigned_to_a_new_issue(stage: Stage):
+    number = stage.ours.create_issue("Title", "text").number
+    stage.ours.assign(number, ["writer"])
+    assert stage.people(number) == (["writer"], [])
+    found = stage.ours.read_issue(number)
+    assert found
+    assert (found.title, found.body) == ("Title", "text")
+
+
+def test_parts_and_dependencies_are_shown_as_far_as_the_forge_has_them(stage: Stage):
+    parent, first, second = (stage.ours.create_issue(title, "").number for title in ("Parts", "One", "Two"))
+    stage.ours.add_part(parent, first)
+    stage.ours.depend(second, first)
+    assert stage.related(parent) in (([], [first]), ([], []), None)
+    assert stage.related(second) in (([first], []), None)

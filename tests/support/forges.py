@@ -68,6 +68,18 @@ class Stage(Protocol):
         """Put other words into a comment, as a person may do there."""
         ...
 
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        """Who is assigned, and who was asked to review it."""
+        ...
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        """What an issue waits for, and its parts; None where the forge shows neither."""
+        ...
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        """The reactions to a comment, each with its account; None where there are none at all."""
+        ...
+
 
 class FallibleStage(Stage, Protocol):
     """A stage whose forge is somewhere else, and whose network fails when it is told to."""
@@ -155,6 +167,15 @@ class MemoryStage:
     def change_comment(self, number: int, comment_id: str, body: str) -> None:
         change_comment(self.tracker, number, comment_id, body)
 
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        return [*self.tracker.assignees.get(number, ())], [*self.tracker.requested.get(number, ())]
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        return self.tracker.dependencies.get(number, []), self.tracker.parts.get(number, [])
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        return {*self.tracker.reactions.get(comment_id, ())}
+
     def go_down(self) -> None:
         self.tracker.outage = "the forge is down"
 
@@ -224,6 +245,19 @@ class LocalStage:
         file = self._folder / "issues" / f"{number:04d}" / "comments" / f"{index:04d}.md"
         front, _, _ = file.read_text().rpartition("---\n")
         file.write_text(f"{front}---\n\n{body}\n")
+
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        for kind in ("issues", "pulls"):
+            if (file := self._folder / kind / f"{number:04d}.md").exists():
+                fields = read_mapping(file.read_text().split("---\n")[1], str(file))
+                return [*fields.get("assignees", [])], [*fields.get("reviewers", [])]
+        raise AssertionError(f"no issue {number}")
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        return None
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        return None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -193,8 +193,9 @@ class RemoteScene:
 
 
 @contextmanager
-def remote_scene(kind: str, folder: Path, *, mode: str = "direct") -> Iterator[RemoteScene]:
+def remote_scene(kind: str, folder: Path, *, mode: str = "direct", keeps_current: bool = True) -> Iterator[RemoteScene]:
     scene = make_scene(folder)
+    scene.preferences = replace(scene.preferences, keeps_current=keeps_current)
     publish = scene.policy.publish.model_copy(update={"mode": mode})
     scene.policy = scene.policy.model_copy(update={"publish": publish})
     scene.agent = ScriptedAgent(writes_its_file)

@@ -24,7 +24,7 @@ verify:
   detection: false
   reviewers: [{name: critic, command: critic --deep}]
 gates: {acceptance: {approvers: 2}, approval: {not_requester: true}, failure: {approvers: 3}, blocked: {approvers: 1}}
-issue: {close_on_done: manual, composite_threshold: 5}
+issue: {close_on_done: manual, composite_threshold: 5, keep_current: false}
 report: {promotion: never, docs_path: handbook/notes}
 comment: {reply: always}
 agent:
@@ -44,7 +44,7 @@ container:
   network: false
   user: "1000:1000"
   options: [--memory, 4g]
-publish: {mode: pull_request, remote: upstream, target_branch: trunk}
+publish: {mode: pull_request, remote: upstream, target_branch: trunk, reviewers: [ada, org/team], assignees: [bob]}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, lease_stale_hours: 12}
 budgets:
@@ -137,7 +137,8 @@ def test_the_policy_carries_what_a_person_approves():
         Shell(name="lint", run="ruff check ."),
     )
     assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True)
-    assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk")
+    people = {"reviewers": ("ada", "org/team"), "assignees": ("bob",)}
+    assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk", **people)
     assert policy.promotion == PromotionPolicy(mode="never", docs_path="handbook/notes")
     assert (policy.check_seconds, policy.max_retry_count, policy.detection) == (60, 0, ())
 

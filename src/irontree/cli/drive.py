@@ -78,10 +78,16 @@ def ask_for_approval(
         if not asked_here:
             raise ApprovalRefused(
                 f"{wanted.what} is not approved, and nobody is here to ask",
-                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}",
+                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}{_by_comment(wanted)}",
             )
         meanwhile()
         _ask(context.console, loop_mode=loop_mode)
+
+
+def _by_comment(wanted: Proposal) -> str:
+    """How somebody else approves it on the forge; empty for a document, or several issues."""
+    number = wanted.due[0].number if len(wanted.due) == 1 and not wanted.draft.whole else 0
+    return f"; or `irontree task adopt issue-{number}`, to have a comment on the issue ask for it" if number else ""
 
 
 def _ask(console: Console, *, loop_mode: bool) -> None:

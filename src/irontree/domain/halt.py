@@ -51,9 +51,11 @@ class Choice(NamedTuple):
             return "key"
         return next((need for need in self.needs if need != "note"), None)
 
-    def usage(self, key: str = "KEY") -> str:
-        """How a comment makes this choice for the task *key*: `/retry N`, `/send-back NOTE`."""
+    def usage(self, key: str = "KEY", revision: str | None = None) -> str:
+        """How a comment makes this choice for the task *key*: `/retry N`, `/send-back NOTE`, `/approve` *revision*."""
         shown = key if self.names_task else _SHOWN[self.argument] if self.argument else ""
+        if revision and self.argument == "revision":
+            shown = revision
         return " ".join(filter(None, (f"/{self.word}", shown, "NOTE" if "note" in self.needs else "")))
 
 

@@ -12,7 +12,8 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, Literal, NamedTuple
+from functools import cached_property
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -187,6 +188,10 @@ class ReviewerSpec(AgentSpec):
     )
 
 
+Login = Annotated[str, Field(pattern=r"^[\w][\w.-]*(/[\w][\w.-]*)?$", max_length=200)]
+"""An account on the forge, or a team of an organisation."""
+
+
 class PublishPolicy(Value):
     """Where verified code goes. `remote` None: publication is the fast-forward of the local branch."""
 
@@ -195,6 +200,17 @@ class PublishPolicy(Value):
     )
     remote: str | None = None
     target_branch: str
+    reviewers: tuple[Login, ...] | None = Field(
+        default=None,
+        exclude_if=_is_unset,
+        description="Who is asked to review a pull request: accounts, and teams as `org/team`. "
+        "Owners in CODEOWNERS are asked by the forge itself.",
+    )
+    assignees: tuple[Login, ...] | None = Field(
+        default=None,
+        exclude_if=_is_unset,
+        description="Accounts that are assigned to the issues and pull requests that are made.",
+    )
 
     def on_branch(self, branch: str) -> PublishPolicy:
         """The same for another branch, which is pushed to directly: that of a request."""
@@ -314,10 +330,22 @@ class Plan(Value):
 
     def node(self, task_key: str) -> PlanNode:
         """The node with that key; KeyError if the plan has none."""
+        return self._by_key[task_key]
+
+    def parts(self, task_key: str) -> tuple[PlanNode, ...]:
+        """The children of a container, in the order of the document."""
+        return self._by_parent.get(task_key, ())
+
+    @cached_property
+    def _by_key(self) -> dict[str, PlanNode]:
+        return {node.task_key: node for node in reversed(self.nodes)}
+
+    @cached_property
+    def _by_parent(self) -> dict[str, tuple[PlanNode, ...]]:
+        found: dict[str, list[PlanNode]] = {}
         for node in self.nodes:
-            if node.task_key == task_key:
-                return node
-        raise KeyError(task_key)
+            found.setdefault(node.parent or "", []).append(node)
+        return {key: tuple(nodes) for key, nodes in found.items() if key}
 
 
 def canonical_json(value: object) -> str:

@@ -25,6 +25,7 @@ from irontree.ports import (
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     Remark,
     RepositoryFacts,
     Review,
@@ -110,6 +111,24 @@ class GiteaForge:
             posted = self._write("POST", f"issues/{number}/comments", f"issue #{number}", given)
         return self._comment(self._written_by_us(posted))
 
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:  # noqa: ARG002  (the id is enough)
+        """Show our account's reaction to a comment."""
+        given = {"content": reaction}
+        self._write("POST", f"issues/comments/{comment_id}/reactions", f"comment {comment_id}", given)
+
+    def depend(self, number: int, on: int) -> None:
+        """Show that an issue waits for another; the repository may have dependencies switched off."""
+        owner, name = self._client.web.split("/")[-2:]
+        given = {"index": on, "owner": owner, "repo": name}
+        self._client.send("POST", f"issues/{number}/dependencies", given)  # 404: switched off
+
+    def add_part(self, number: int, part: int) -> None:
+        """Gitea's issues have no parts."""
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Assign these accounts to what was just made: Gitea replaces the assignees."""
+        self._write("PATCH", f"issues/{number}", f"issue #{number}", {"assignees": [*logins]})
+
     def ensure_labels(self, labels: Sequence[Label]) -> None:
         """Create those that are missing; leave existing ones as they are."""
         self._know_labels(label.name for label in labels)
@@ -168,6 +187,11 @@ class GiteaForge:
             for one in oldest_first
             if (verdict := rest.verdict_of(one))
         )
+
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask accounts and teams to review. Gitea itself asks those of CODEOWNERS (`services/issue/pull.go`)."""
+        if given := rest.requested(reviewers, besides=self._account):
+            self._write("POST", f"pulls/{number}/requested_reviewers", f"pull request #{number}", given)
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """The newest status of each name, ordered by name; the API has no way from a status to its log."""

@@ -25,6 +25,7 @@ from irontree.ports import (
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     Remark,
     RepositoryFacts,
     Review,
@@ -52,6 +53,7 @@ class GithubForge:
         self._writers: dict[str, bool] = {}
         self._labels: set[str] = set()
         """Those that the repository is known to have, in small letters."""
+        self._ids: dict[int, int] = {}
         self._index = IssueIndex(self._listed, self._listed_alone)
 
     # --- issues -------------------------------------------------------------------------------------------
@@ -111,6 +113,33 @@ class GithubForge:
         """Add a comment."""
         posted = self._touch("POST", number, ("comments",), self._comment_text(body))
         return self._comment(self._written_by_us(posted))
+
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:  # noqa: ARG002  (the id is enough)
+        """Show our account's reaction to a comment."""
+        path = self._client.path("issues", "comments", comment_id, "reactions")
+        self._client.write("POST", path, {"content": reaction})
+
+    def depend(self, number: int, on: int) -> None:
+        """Show that an issue is blocked by another."""
+        self._relate(number, ("dependencies", "blocked_by"), {"issue_id": self._id(on)})
+
+    def add_part(self, number: int, part: int) -> None:
+        """Make an issue a sub-issue."""
+        self._relate(number, ("sub_issues",), {"sub_issue_id": self._id(part)})
+
+    def _relate(self, number: int, below: tuple[str, ...], body: dict[str, int]) -> None:
+        """An older server does not know it, and repeating it is refused."""
+        answer = self._client.ask("POST", self._client.path("issues", number, *below), body=body)
+        if answer.status not in {404, 410, 422}:
+            self._client.require(answer)
+
+    def _id(self, number: int) -> int:
+        """GitHub's own id of an issue, which only relations need; known of one that was just shown."""
+        return self._ids[number] if number in self._ids else int(self._existing(number)["id"])
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Assign these accounts; GitHub leaves out whom it cannot assign."""
+        self._touch("POST", number, ("assignees",), {"assignees": [*logins]})
 
     # --- labels -------------------------------------------------------------------------------------------
 
@@ -195,6 +224,11 @@ class GithubForge:
             for data in handed_in
         )
 
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask accounts and teams to review. GitHub itself asks those of CODEOWNERS."""
+        if given := rest.requested(reviewers, besides=self._login):
+            self._client.write("POST", self._client.path("pulls", number, "requested_reviewers"), given)
+
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """Statuses and check runs; of a name that both have, the check run counts."""
         commit = partial(self._client.path, "commits", sha)
@@ -267,6 +301,7 @@ class GithubForge:
             raise
 
     def _issue(self, data: Any) -> Issue:
+        self._ids[data["number"]] = data["id"]
         return rest.issue_of(data, trusted=self._trusts(data))
 
     def _comment(self, data: Any) -> Comment:

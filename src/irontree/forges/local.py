@@ -38,6 +38,7 @@ from irontree.ports import (
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     RepositoryFacts,
     Review,
     ReviewVerdict,
@@ -114,6 +115,20 @@ class LocalForge(LocalFiles):
             self._write_new(self._comments(number) / file_name(index), {}, body)
         return self._comment(number, index)
 
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
+        """Files show no reactions."""
+
+    def depend(self, number: int, on: int) -> None:
+        """The text of the issue says it."""
+
+    def add_part(self, number: int, part: int) -> None:
+        """The texts of both issues say it."""
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Write it into the file as `assignees`."""
+        with self._writing():
+            self._change(self._must_exist(number), {"assignees": [*logins]})
+
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
@@ -133,9 +148,9 @@ class LocalForge(LocalFiles):
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         """Add and remove labels of an issue; nothing is written if nothing changes."""
         with self._writing():
-            present = self._issue(number).labels
-            wanted = [name for name in dict.fromkeys([*present, *add]) if name not in remove]
-            if wanted != [*present]:
+            before = self._issue(number)
+            wanted = [name for name in dict.fromkeys([*before.labels, *add]) if name not in remove]
+            if wanted != [*before.labels]:
                 self._change(self._path(number), {"labels": wanted})
 
     # --- pull requests, reviews and checks -----------------------------------------------------------------
@@ -174,6 +189,11 @@ class LocalForge(LocalFiles):
         """The files beside the pull request, in their order."""
         folder = self._existing_pull(number).with_suffix("") / "reviews"
         return tuple(self._review(number, index) for index in numbers(folder))
+
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Write it into the file as `reviewers`."""
+        with self._writing():
+            self._change(self._existing_pull(number), {"reviewers": [*reviewers]})
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """What `checks/{sha}.yml` says, ordered by name."""

@@ -21,6 +21,7 @@ from irontree.ports import (
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     RepositoryFacts,
     Review,
 )
@@ -51,6 +52,14 @@ class Tracker:
     comments: dict[int, list[Comment]] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
     pulls: dict[int, PullRequest] = field(default_factory=dict)
+    reactions: dict[str, set[tuple[str, Reaction]]] = field(default_factory=dict)
+    """By the comment's id, each with its account."""
+    assignees: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    requested: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Who was asked to review a pull request."""
+    dependencies: dict[int, list[int]] = field(default_factory=dict)
+    """What each issue waits for."""
+    parts: dict[int, list[int]] = field(default_factory=dict)
     handed_in: dict[int, list[Review]] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
     """Branches that were pushed, with their commits."""
@@ -151,6 +160,23 @@ class MemoryForge:
         posted.append(comment)
         return self._answered(comment)
 
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
+        self._issue(number)
+        self.tracker.reactions.setdefault(comment_id, set()).add((self._account, reaction))
+        self._answered(reaction)
+
+    def depend(self, number: int, on: int) -> None:
+        self._issue(on)
+        self.tracker.dependencies.setdefault(self._issue(number).number, []).append(on)
+
+    def add_part(self, number: int, part: int) -> None:
+        self._issue(part)
+        self.tracker.parts.setdefault(self._issue(number).number, []).append(part)
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        self._issue(number)
+        self._answered(self.tracker.assignees.update({number: tuple(logins)}))
+
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
@@ -160,7 +186,8 @@ class MemoryForge:
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         old = self._issue(number)
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
-        self._answered(self.tracker.issues.update({number: old._replace(labels=tuple(wanted))}))
+        self.tracker.issues[number] = old._replace(labels=tuple(wanted))
+        self._answered(old)
 
     @property
     def links(self) -> Links:
@@ -208,6 +235,11 @@ class MemoryForge:
     def reviews(self, number: int) -> tuple[Review, ...]:
         self._pull(number)
         return tuple(self._seen(review) for review in self.tracker.handed_in.get(number, []))
+
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        self._pull(number)
+        asked = tuple(login for login in reviewers if login != self._account)
+        self._answered(self.tracker.requested.update({number: asked}))
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         checks = self.tracker.checks.get(sha, {})

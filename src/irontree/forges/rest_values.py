@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from irontree.domain.issues import Comment, Issue
@@ -294,3 +294,10 @@ def checks_of(statuses: Iterable[Json]) -> tuple[CommitCheck, ...]:
         )
         for name, shown in sorted(newest.items())
     )
+
+
+def requested(reviewers: Sequence[str], *, besides: str) -> dict[str, list[str]]:
+    """The body of a request for reviews, by accounts and by teams (`org/team`); empty if nobody is left to ask."""
+    people = [name for name in reviewers if "/" not in name and name.casefold() != besides.casefold()]
+    teams = [name.rpartition("/")[2] for name in reviewers if "/" in name]
+    return {key: names for key, names in (("reviewers", people), ("team_reviewers", teams)) if names}

@@ -98,6 +98,12 @@ class Api:
             raise Refused(500)
         return self.issue(number)
 
+    def person(self, login: str, problem: str) -> str:
+        """Somebody with an account that sees the repository."""
+        if login not in self.contents.accounts or self.contents.accounts[login].permission == "none":
+            raise Refused(422, f"{problem}: [name: {login}]")
+        return login
+
     def pull(self, number: str) -> Issue:
         if self.issue(number).pull is None:
             raise Refused(404, "not found")
@@ -171,8 +177,13 @@ def _edit(api: Api, issue: Issue, request: Request) -> None:
         raise Refused(403)
     if issue.pull and issue.pull.merge_sha and "state" in request.body:
         raise Refused(412, "cannot change state of this pull request, it was already merged")
+    waits = any(api.contents.issues[number].state == "open" for number in issue.dependencies)
+    if request.body.get("state") == "closed" and waits:
+        raise Refused(412, "cannot close this issue or pull request because it still has open dependencies")
     issue.title = request.body.get("title") or issue.title
     issue.body = request.body.get("body", issue.body)
+    if "assignees" in request.body:
+        issue.assignees = [api.person(login, "Assignee does not exist") for login in request.body["assignees"] or ()]
     issue.state = request.body.get("state", issue.state)
     issue.updated = api.contents.now()
 
@@ -203,6 +214,32 @@ def create_comment(api: Api, request: Request, found: re.Match[str]) -> Response
     issue = api.commented(found[1])
     comment = api.contents.new_comment(issue, request.user, request.body["body"])
     return Response(201, api.shapes.comment(issue, comment))
+
+
+@route("POST", r"issues/comments/(\d+)/reactions", "issue")
+def react(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """A second reaction of one kind by one account is answered with 200, and is the first."""
+    comments = (comment for issue in api.contents.issues.values() for comment in issue.comments)
+    comment = next((comment for comment in comments if comment.id == int(found[1])), None)
+    if comment is None:
+        raise Refused(404, "not found")
+    _require(request.body, "content")
+    mine = (request.user, request.body["content"])
+    known = mine in comment.reactions
+    comment.reactions.add(mine)
+    return Response(200 if known else 201, api.shapes.reaction(*mine))
+
+
+@route("POST", r"issues/(\d+)/dependencies", "issue")
+def depend(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """A repository may have them switched off; one that is there already is taken for an error of the server."""
+    issue, other = api.issue(found[1]), api.issue(str(request.body["index"]))
+    if not api.contents.has_dependencies or not api.can_write(request.user):
+        raise Refused(404, "not found")
+    if other.number in issue.dependencies:
+        raise Refused(500)
+    issue.dependencies.append(other.number)
+    return Response(201, api.shapes.issue(issue))
 
 
 # --- labels ---------------------------------------------------------------------------------------------------
@@ -300,6 +337,23 @@ def list_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
     page = page_of(api, request, issue.pull.reviews, link=False)
     shown = [r for r in page.body if r.state != "PENDING" or r.author == request.user]
     return Response(200, [api.shapes.review(issue, review) for review in shown], page.headers)
+
+
+@route("POST", r"pulls/(\d+)/requested_reviewers", "repository")
+def request_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """Answers with reviews that are not handed in: of the state REQUEST_REVIEW, and no author may be asked."""
+    issue = api.pull(found[1])
+    if not api.can_write(request.user):
+        raise Refused(403, "no permission")
+    if request.body.get("team_reviewers"):
+        raise Refused(422, "review request: owner is not an organization")
+    for login in request.body.get("reviewers") or ():
+        if login not in api.contents.accounts:
+            raise Refused(404, f"user does not exist [name: {login}]")
+        if login == issue.author:
+            raise Refused(422, "poster of pr can't be reviewer")
+        issue.requested.append(login)
+    return Response(201, [])
 
 
 @route("GET", r"pulls/(\d+)/reviews/(\d+)/comments", "repository")

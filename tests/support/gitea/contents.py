@@ -30,6 +30,7 @@ class Comment:
     body: str
     created: datetime
     edited: datetime | None = None
+    reactions: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass
@@ -93,6 +94,9 @@ class Issue:
     comments: list[Comment] = field(default_factory=list)
     pull: Pull | None = None
     indexed: bool = False
+    assignees: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
+    dependencies: list[int] = field(default_factory=list)
 
     @property
     def draft(self) -> bool:
@@ -118,6 +122,7 @@ class Contents:
     former_name: str | None = None
     archived: bool = False
     has_issues: bool = True
+    has_dependencies: bool = True
     version: str = "1.24.0"
     max_page: int = 50
     """MAX_RESPONSE_ITEMS as shipped; `limit` above it is cut without a word."""

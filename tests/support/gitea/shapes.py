@@ -77,7 +77,7 @@ class Shapes:
             "labels": self.labels(issue),
             "milestone": None,
             "assignee": None,
-            "assignees": None,
+            "assignees": [self.user(login) for login in issue.assignees] or None,
             "state": issue.state,
             "comments": len(issue.comments),
             "created_at": moment(issue.created),
@@ -108,6 +108,9 @@ class Shapes:
             "updated_at": moment(comment.edited or comment.created),
         }
 
+    def reaction(self, login: str, content: str) -> Json:
+        return {"user": self.user(login), "content": content, "created_at": moment(self._contents.now())}
+
     def pull(self, issue: Issue, pull: Pull, viewer: str) -> Json:
         shown = self.issue(issue)
         common = ("number", "user", "title", "body", "labels", "state", "comments", "html_url", "created_at")
@@ -123,7 +126,7 @@ class Shapes:
             "merged_by": self.user(pull.merged_by) if pull.merged_by else None,
             "base": self._base(pull, viewer),
             "head": self._head(issue, pull, viewer),
-            "requested_reviewers": None,
+            "requested_reviewers": [self.user(login) for login in issue.requested] or None,
             "closed_at": None,
         }
 

@@ -102,6 +102,18 @@ class GiteaStage:
         comment = next(each for each in self.server.contents.issues[number].comments if each.id == int(comment_id))
         comment.body, comment.edited = body, comment.created + timedelta(seconds=59)
 
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        issue = self.server.contents.issues[number]
+        return issue.assignees, issue.requested
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        """Gitea knows no parts."""
+        return self.server.contents.issues[number].dependencies, []
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        comments = self.server.contents.issues[number].comments
+        return next(each.reactions for each in comments if each.id == int(comment_id))
+
     def go_down(self) -> None:
         self.server.faults.append(Fault(status=503, times=ALWAYS))
 

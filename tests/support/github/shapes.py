@@ -123,6 +123,10 @@ class Shapes:
         association = {"author_association": "NONE", "user": self.user(record["author"]), "body": record["body"]}
         return about | stamps | association
 
+    def reaction(self, key: int, login: str, content: str) -> Record:
+        about = {"id": key, "node_id": f"R_{key}", "user": self.user(login)}
+        return about | {"content": content, "created_at": self.hub.now}
+
     def listed_pull(self, record: Record) -> Record:
         number, merged = record["number"], record.get("merged_at")
         url, issue = f"{self.repository_url}/pulls/{number}", f"{self.repository_url}/issues/{number}"

@@ -65,6 +65,17 @@ class GithubStage:
         record = self.hub.comments[int(comment_id)]
         record |= {"body": body, "updated_at": f"{record['created_at'][:-3]}59Z"}
 
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        record = self.hub.issues[number]
+        return record.get("assignees", []), record.get("requested", [])
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        record = self.hub.issues[number]
+        return record.get("dependencies", []), record.get("parts", [])
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        return {*self.hub.comments[int(comment_id)].get("reactions", {})}
+
     def go_down(self) -> None:
         self.hub.faults.append(Fault(Reply(503, {"message": "No server is currently available"})))
 

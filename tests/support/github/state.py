@@ -53,6 +53,8 @@ class Hub:
     archived: bool = False
     has_issues: bool = True
     private: bool = False
+    relations: bool = True
+    """An older Enterprise Server has neither sub-issues nor dependencies."""
     drafts: bool = True
     """A private repository of a free account has none."""
     tokens: dict[str, str] = field(default_factory=lambda: {f"token-{who}": who for who in ("irontree", "mallory")})

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from irontree.app import App
+from irontree.app import App, Origin
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
+from irontree.domain.commands import Issues
 from irontree.domain.decide import TIMER, time_left
 from irontree.domain.halt import RULE, RULES, VALUES, Choice, Need, halt_of
 from irontree.domain.state import Phase, TaskState
@@ -37,9 +38,16 @@ from irontree.services.execution.steps import (
     take_over_lease,
 )
 from irontree.services.loops import loop
-from irontree.services.proposals.again import grant_permissions
+from irontree.services.proposals.again import grant_permissions, propose_again
 from irontree.services.proposals.proposal import WAYS, ApprovalChoices
-from irontree.services.questions.questions import Question, QuestionKind, question_about, question_of_loop, require_gate
+from irontree.services.questions.questions import (
+    COMMENT,
+    Question,
+    QuestionKind,
+    question_about,
+    question_of_loop,
+    require_gate,
+)
 from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of, rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
@@ -294,7 +302,29 @@ def _allow(app: App, question: Question, answer: Answer) -> TaskState:
 
 def _approve(app: App, question: Question, answer: Answer) -> TaskState:
     chosen = WAYS.get(answer.choice, ApprovalChoices())
+    if app.origin.channel == COMMENT and question.loop_id is None:
+        _start_loop_of(app, question, answer)
     return approve_again(app, question.number, answer.revision or "", answer.by.strip(), chosen)
+
+
+def _start_loop_of(app: App, question: Question, answer: Answer) -> None:
+    """Start the loop of an adopted issue, as the comment that asked for its approval said (R17).
+
+    This comes first, and its event does not name the comment: after a crash the question is still open, and the same
+    comment answers it. Raises ApprovalRefused, before anything is written, if the issue is not what was approved.
+    """
+    plan = read_world(app).plans.get(question.task_key or "")
+    if plan is None or plan.adoption is None:
+        return
+    wanted = propose_again(app, plan)
+    wanted.require_named(answer.revision or "")
+    wanted.require_clear()
+    if wanted.open_loops:
+        return
+    named = replace(app, origin=Origin(app.origin.actor, app.origin.channel))
+    query = Issues((question.number,)).query
+    loop_id, budget = loop.derive_loop_id(app, wanted.name), wanted.draft.budget
+    loop.start(named, loop_id, wanted.keys, intent=f"#{question.number}", query=query, budget=budget, goal="task_done")
 
 
 UseCase = Callable[[App, Question, Answer], TaskState | None]

@@ -43,6 +43,7 @@ from irontree.services.delivery.comments import (
     post_once,
     question_in,
 )
+from irontree.services.delivery.issue_text import keep_current
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.questions.questions import Question, question_of
 from irontree.services.record import World, close_where_due, closing_policy, is_closed_by_us, read_world
@@ -75,15 +76,18 @@ def deliver(app: App, world: World, issue_number: int, *, present: Labels | None
     not_opened = _attempt(lambda: _reopen(app, state)) if opened_at > ledger.sequence else None
     if not_opened:
         reached = min(reached, opened_at - 1)
+    shown = [ledger.shown]
+    unlabelled = _attempt(lambda: _set_labels(app, state, ensure=unsure, present=present), "stage_label_sync_failed")
     outcomes = (
         failure,
         not_opened,
-        _attempt(lambda: _set_labels(app, state, ensure=unsure, present=present), "stage_label_sync_failed"),
+        unlabelled,
+        None if unlabelled else _attempt(lambda: shown.append(_keep_current(app, state, ledger))),
         _attempt(lambda: close_where_due(app, world, state)),
     )
     failures = tuple(message for message in outcomes if message)
     closed = ledger.closed or (not failures and is_closed_by_us(app, world, state))
-    now = replace(ledger, sequence=reached, failures=failures, closed=closed)
+    now = replace(ledger, sequence=reached, failures=failures, closed=closed, shown=shown[-1])
     app.deliveries.save(issue_number, now)
     return now
 
@@ -143,6 +147,30 @@ def _set_labels(app: App, state: TaskState, *, ensure: bool, present: Labels | N
     if ensure:
         app.forge().ensure_labels(MANAGED_LABELS)
     app.forge().set_labels(state.issue_number, add=sorted(wanted), remove=sorted(MANAGED - wanted))
+
+
+def _keep_current(app: App, state: TaskState, ledger: EffectLedger) -> str:
+    """Bring the marked parts of the text up to date, and with a task that is done the list of its parent.
+
+    What was just published says its first state already. Returns the digest of what is shown.
+    """
+    if state.adopted or (state.sequence == 1 and not ledger.shown):
+        return ledger.shown
+    world = read_world(app)
+    node = world.nodes.get(state.task_key)
+    parent = world.states.get(node.parent or "") if node and state.done else None
+    if parent:
+        refresh(app, world, parent)
+    return keep_current(app, world, state, ledger.shown)
+
+
+def refresh(app: App, world: World, state: TaskState) -> None:
+    """Bring the marked parts of an issue's text up to date; a failure is made good with its next event."""
+    with suppress(*FORGE_FAILED):
+        ledger = app.deliveries.load(state.issue_number)
+        shown = keep_current(app, world, state, ledger.shown)
+        if shown != ledger.shown:
+            app.deliveries.save(state.issue_number, replace(ledger, shown=shown))
 
 
 def _opened_again_at(stream: Stream) -> int:

@@ -6,10 +6,11 @@ The issue of an adopted task exists already, and its text is never edited.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from irontree.app import App
-from irontree.domain.adoption import document_marker, key_marker, marked_document
+from irontree.domain.adoption import key_marker, marked_document
 from irontree.domain.events import (
     IssueEvent,
     TaskAdopted,
@@ -22,9 +23,10 @@ from irontree.domain.issues import Issue
 from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import AT_FIRST, Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES
-from irontree.errors import FORGE_FAILED, ConfigRefused, RequirementsRefused
+from irontree.errors import FORGE_FAILED, ConfigRefused, RemoteFailed, RequirementsRefused
 from irontree.ports import EffectLedger
-from irontree.services.delivery.deliver import MANAGED_LABELS, Labels, deliver
+from irontree.services.delivery.deliver import MANAGED_LABELS, Labels, deliver, refresh
+from irontree.services.delivery.issue_text import issue_body
 from irontree.services.proposals.adoption import number_of
 from irontree.services.proposals.approval import publication_order
 from irontree.services.proposals.sources import newest_plan
@@ -54,6 +56,9 @@ def publish(app: App, *plans: Plan) -> PublishedNodes:
         if node.task_key in world.states:
             write_brief(app, world, world.states[node.task_key])
     _close_cancelled(app, world)
+    for node, _, _ in published:
+        if node.executability == "container" and node.task_key in world.states:
+            refresh(app, world, world.states[node.task_key])
     return published
 
 
@@ -65,7 +70,7 @@ def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode
     for node in publication_order(plan.nodes):
         state, labels = world.states.get(node.task_key), None
         if state is None and plan.adoption is None:
-            number, status, labels = _publish_node(app, plan, node, numbers, there)
+            number, status, labels = _publish_node(app, world, plan, node, numbers, there)
         elif state is None:
             number, status = _take_in(app, plan, node)
         elif _is_renewed(app, plan, node, state):
@@ -93,7 +98,7 @@ def _is_due(app: App, plan: Plan, node: PlanNode, state: TaskState | None) -> bo
 
 
 def _publish_node(
-    app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int], there: _IssuesThere
+    app: App, world: World, plan: Plan, node: PlanNode, numbers: Mapping[str, int], there: _IssuesThere
 ) -> tuple[int, PublicationStatus, Labels]:
     """The issue's number, what was done about it, and the labels that it has now."""
     found, body = _own_issue(app, plan, node, there), issue_body(app, plan, node, numbers)
@@ -102,6 +107,9 @@ def _publish_node(
     if found and (found.title, found.body, found.state) != (node.title, body, "open"):
         app.forge().edit_issue(found.number, title=node.title, body=body, state="open")
     issue = found or _create(app, plan, node, body, there)
+    if found is None:
+        _assign(app, plan, issue)
+        _relate(app, world, node, issue.number, numbers)
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
     return issue.number, "found" if found else "created", issue.labels
@@ -131,23 +139,6 @@ class _IssuesThere:
     def look_each_time(self) -> None:
         """Somebody else publishes the same now: find their issues before each of ours from now on."""
         self._alone = False
-
-
-def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
-    """The issue's metadata and text; parents and dependencies appear by number, if they have one in *numbers*."""
-
-    def locator(key: str) -> str:
-        return f"#{numbers[key]}" if key in numbers else key
-
-    return app.renderer.render(
-        "issues/body.md",
-        node=node,
-        plan=plan,
-        close_on_done=closing_policy(app, node),
-        marker=f"{key_marker(node.task_key)}\n{document_marker(plan.spec_path)}",
-        parent=locator(node.parent) if node.parent else None,
-        depends_on=tuple(map(locator, node.depends_on)),
-    )
 
 
 def _create(app: App, plan: Plan, node: PlanNode, body: str, there: _IssuesThere) -> Issue:
@@ -180,6 +171,30 @@ def _first_labels(app: App) -> tuple[str, ...]:
     except FORGE_FAILED:
         return ()
     return tuple(sorted(AT_FIRST))
+
+
+def _assign(app: App, plan: Plan, issue: Issue) -> None:
+    """Assign the new issue as approved; tried once, because nothing depends on it."""
+    if assignees := plan.policy.publish.assignees:
+        try:
+            app.forge().assign(issue.number, assignees)
+        except RemoteFailed as error:
+            app.progress.note(f"warning: publish.assignees of #{issue.number}: {error.message}")
+
+
+def _relate(app: App, world: World, node: PlanNode, number: int, numbers: Mapping[str, int]) -> None:
+    """Show parent and dependencies of the new issue where the forge has them; tried once, the texts say it too.
+
+    A dependency that a person is to close is left out: the forge would not let this issue be closed before it.
+    """
+    if not app.preferences().keeps_current:
+        return
+    with suppress(*FORGE_FAILED):
+        if node.parent and node.parent in numbers:
+            app.forge().add_part(numbers[node.parent], number)
+        for key in node.depends_on:
+            if key in numbers and closing_policy(app, world.approved.get(key)) == "auto":
+                app.forge().depend(number, numbers[key])
 
 
 def _take_in(app: App, plan: Plan, node: PlanNode) -> tuple[int, PublicationStatus]:

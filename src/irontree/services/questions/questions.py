@@ -122,7 +122,7 @@ class Question:
 
     def usages(self) -> tuple[str, ...]:
         """The comment commands that answer it."""
-        return tuple(choice.usage(self.task_key or "KEY") for choice in self.choices())
+        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in self.choices())
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
@@ -201,6 +201,8 @@ def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
 
 FORM: Final = "form"
 """The channel of Prefect's forms."""
+COMMENT: Final = "comment"
+"""The channel of answers in comments."""
 
 
 def gate_at(world: World, question: Question, choice: Choice | None = None) -> Gate | None:

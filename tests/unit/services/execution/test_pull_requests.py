@@ -10,14 +10,14 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
-from irontree.errors import GitFailed, PublicationRefused, RemoteUnavailable
+from irontree.errors import GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import AgentTask, CommitCheck
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
 from irontree.store.memory import MemoryLock
 from tests.support.forges import hand_in
 from tests.support.memory_project import push_from_elsewhere
-from tests.support.requests import BRANCH, look, merge, request, requesting_scene, work
+from tests.support.requests import BRANCH, Refusing, look, merge, request, requesting_scene, work
 from tests.support.watching import Killed, Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, accepts, does, ends, sends_back
 
@@ -125,6 +125,58 @@ def test_it_is_a_draft_until_the_log_calls_it_verified(scene: Scene):
     assert request(scene).draft
     perform(scene.app, Verify(GREETING))
     assert not request(scene).draft
+
+
+def asking(scene: Scene) -> Scene:
+    """A scene whose plan names who reviews and who is assigned."""
+    people = {"reviewers": ("grace", "us"), "assignees": ("bob",)}
+    publish = scene.policy.publish.model_copy(update=people)
+    scene.policy = scene.policy.model_copy(update={"publish": publish})
+    return scene
+
+
+def test_reviewers_are_asked_and_people_assigned_once_when_it_is_ready(scene: Scene):
+    work(asking(scene))
+    assert (scene.tracker.assignees, scene.tracker.requested) == ({1: ("bob",), 2: ("bob",)}, {2: ("grace",)})
+    scene.tracker.requested.clear()
+    scene.tracker.assignees.clear()
+    look(scene)
+    assert (scene.tracker.assignees, scene.tracker.requested) == ({}, {}), "whoever takes it back has a reason"
+
+
+def test_nobody_is_asked_while_ci_is_at_work(scene: Scene):
+    scene.tracker.check(scene.repository.remote["main"], CommitCheck("build", "success", ""))
+    work(asking(scene))
+    scene.tracker.check(request(scene).head_sha, CommitCheck("build", "pending", ""))
+    look(scene)
+    assert scene.tracker.requested == {}
+    scene.tracker.check(request(scene).head_sha, CommitCheck("build", "success", ""))
+    look(scene)
+    assert scene.tracker.requested == {2: ("grace",)}
+
+
+def test_an_account_that_cannot_be_asked_is_a_warning_and_stops_nothing(scene: Scene):
+    class Strict(Refusing):
+        def __getattr__(self, name: str):
+            def refuses(*_: object) -> None:
+                raise RemoteFailed("there is no account grace")
+
+            return refuses if name == self._method else getattr(self._forge, name)
+
+    scene.forge_seen = Strict(scene.forge_seen, "request_reviews")
+    work(asking(scene))
+    assert scene.deliveries.load(1).warnings == ("publish.reviewers of request #2: there is no account grace",)
+    assert not request(scene).draft
+    assert scene.tracker.assignees[2] == ("bob",)
+
+
+def test_an_outage_delays_the_asking(scene: Scene):
+    up, scene.forge_seen = scene.forge_seen, Refusing(scene.forge_seen, "request_reviews")
+    work(asking(scene))
+    assert scene.tracker.requested == {}
+    scene.forge_seen = up
+    look(scene)
+    assert scene.tracker.requested[2] == ("grace",)
 
 
 def test_it_stays_a_draft_while_ci_is_at_work(scene: Scene):
