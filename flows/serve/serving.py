@@ -51,8 +51,8 @@ from irontree.http_client import Unreachable
 # --- The parent's handle on the child
 
 
-LIMIT = 2
-"""Flow processes per repository: the loop, and the issue it waits for."""
+LIMIT = 3
+"""Flow processes per repository: the loop, the issue it waits for, and one that was answered meanwhile."""
 By = Literal["runner", "worker"]
 """A Prefect runner takes the runs of one repository, for a terminal; a worker those of many."""
 

@@ -27,7 +27,7 @@ from irontree.errors import (
     RemoteUnavailable,
     in_words,
 )
-from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
+from irontree.services.answers.answers import Answer, answer_issue, answer_loop, between_steps, validate
 from irontree.services.delivery.comments import answer_marker, asked_at, asked_in_comments, post_once
 from irontree.services.questions.questions import Question, counted_at, gate_at
 from irontree.services.record import read_world
@@ -105,7 +105,7 @@ def _look_at(app: App, asked: Question) -> Iterator[CommentResult]:
     comments = app.forge().comments_since(asked.under, since)
     if not any(_commands(app, asked.under, comments)):
         return
-    with app.driver.hold(f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
+    with between_steps(app, f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
         yield from _settle(app, asked, comments)
 
 
