@@ -203,7 +203,7 @@ def _attend_to_waiting(app: App, loop_id: str, asked: set[str]) -> None:
     if not questions:
         return
     if any(world.state(question.number).is_proposed for question in questions):
-        put_in_order(app, f"loop {loop_id}")
+        put_in_order(app, f"loop {loop_id}", wait_seconds=WAIT_FOR_DRIVER)  # the last step may still be told
     look(app)
     if keys := {question.key for question in questions} - asked:
         have_beside_asking(app, loop_id)

@@ -255,9 +255,9 @@ def mark_dead_runs(app: App, *, grace: Mapping[str, timedelta] = SOMEBODY_STARTS
     return tuple(f"{run.name}: its process is gone" for run in dead)
 
 
-def put_in_order(app: App, who: str) -> None:
+def put_in_order(app: App, who: str, *, wait_seconds: float = 0) -> None:
     """Settle and deliver what a crash left undone; any current holder of the driver lock has done so (R9, R11)."""
-    with suppress(Busy), app.driver.hold(f"{who}, catch up"):
+    with suppress(Busy), app.driver.hold(f"{who}, catch up", wait_seconds=wait_seconds):
         catch_up(app)
 
 

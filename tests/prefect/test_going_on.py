@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from irontree.domain.state import Phase
-from irontree.flows.runs.recovery import take_up
+from irontree.flows.runs.recovery import put_in_order, take_up, wake_overtaken
 from irontree.services.answers.answers import ANSWERING
 from irontree.services.questions.questions import open_questions
 from irontree.services.record import read_world
-from tests.prefect.toys import AGENT, FRIENDLY, Toy, make_toy, served, wait_until
+from tests.prefect.toys import AGENT, FRIENDLY, GREETING, Toy, make_toy, served, wait_until
+from tests.support.repositories import git
 
 GO_ON = "loop:\n  on_halt: go_on\n"
 ACCEPT = "accept this commit"
@@ -23,8 +24,10 @@ LAST = "\n## Last\n\nDepends on: Greeting\n\n- [ ] it is there `$ test -f last.t
 def project(tmp_path, client):
     """Lay out a project whose loop is approved and goes on at halts; nothing is started yet."""
 
-    def project(spec: str, agent: str = AGENT, settings: str = GO_ON) -> tuple[Toy, str]:
-        toy = make_toy(tmp_path, client, spec, "issue", "loop", agent=agent, settings=settings)
+    def project(spec: str, agent: str = AGENT, mode: str = "direct") -> tuple[Toy, str]:
+        toy = make_toy(tmp_path, client, spec, "issue", "loop", agent=agent, settings=GO_ON)
+        config = toy.root / ".mino" / "config.yml"
+        config.write_text(config.read_text().replace("publish:\n", f"publish:\n  mode: {mode}\n"))
         return toy, toy.authorise()
 
     return project
@@ -99,3 +102,31 @@ def test_a_loop_that_is_stopped_in_the_form_of_one_issue_stops_after_the_step_at
         assert toy.rest(loop_id).state_name == "Cancelled"
     assert toy.events(2) == ["task_published", "run_started", "run_completed"]
     assert toy.suspended() == []
+
+
+def merge(toy: Toy, folder, *branches: str) -> None:
+    """Merge proposed branches into the target, as a person does with plain git."""
+    theirs = folder / "theirs"
+    if not theirs.exists():
+        git(folder, "clone", "--quiet", "remote.git", "theirs")
+    git(theirs, "fetch", "--quiet", "origin")
+    for branch in branches:
+        git(theirs, "merge", "--quiet", "--no-ff", "-m", f"Merge {branch}", f"origin/{branch}")
+    git(theirs, "push", "--quiet", "origin", "main")
+
+
+def test_several_requests_are_open_at_once_and_a_merge_is_seen_while_the_loop_works(project, tmp_path):
+    toy, loop_id = project(GREETING + OTHER + LAST, SLOW.format(folder=tmp_path), "pull_request")
+    with served(toy):
+        at_work_on_other(toy, tmp_path, loop_id)
+        assert toy.state(3).runs_started == 0
+        merge(toy, tmp_path, "feature/1-greeting")
+        (tmp_path / "enough").touch()
+        assert toy.rest(loop_id).state_name == "Halted"
+        assert toy.state(1).done
+        assert (asking(toy), toy.loop_events(loop_id)) == ([2, 3], ["loop_started", "loop_halted"])
+        merge(toy, tmp_path, "feature/3-last", "feature/2-other")
+        put_in_order(toy.app, "janitor")
+        assert take_up(toy.app, loop_id)
+        wake_overtaken(toy.app)
+        assert toy.rest(loop_id).state_name == "Goal reached"
