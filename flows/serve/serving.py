@@ -311,7 +311,7 @@ async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[
 TIDY_EVERY = 60.0
 QUERY_SECONDS = 1.0
 PREFETCH_SECONDS = 1.0
-"""Kept short: a run taken before its time occupies one of the two slots of its queue until then."""
+"""Kept short: a run taken before its time occupies one of the few slots of its queue until then."""
 
 
 def run_child() -> None:
@@ -356,7 +356,7 @@ def _report(deployments: Mapping[str, UUID]) -> None:
 
 
 async def _drop_missed(ids: Mapping[str, UUID]) -> None:
-    """Keep scheduled runs from piling up while a loop and its issue occupy both slots for hours."""
+    """Keep scheduled runs from piling up while a loop and its issues occupy the slots for hours."""
     while True:
         await asyncio.sleep(TIDY_EVERY)
         with suppress(Unreachable, PrefectHTTPStatusError):
