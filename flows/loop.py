@@ -20,7 +20,7 @@ from irontree.app import App
 from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
-from irontree.errors import Busy, in_words
+from irontree.errors import Busy, SequenceConflict, in_words
 from irontree.flows.gate import ask_until_taken, refuse_late_answers
 from irontree.flows.runs.recovery import (
     have_asking,
@@ -173,7 +173,10 @@ async def _drive(app: App, loop_id: str, show_again: Callable[[], None]) -> Stat
         decision = await asyncio.to_thread(next_decision, app, loop_id)
         if isinstance(decision, Halt):
             show_again()
-            return await asyncio.to_thread(_halt, app, loop_id, decision)
+            try:
+                return await asyncio.to_thread(_halt, app, loop_id, decision)
+            except SequenceConflict:  # somebody skipped a task or stopped the loop meanwhile
+                continue
         if finish_asked():
             await asyncio.to_thread(app.repository.back_up)
             return Completed(name="Stopped", message="stopped after a finished step")

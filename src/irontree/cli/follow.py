@@ -327,8 +327,8 @@ class Follower:
         for question in new:
             title, words = title_of(world, question.task_key or ""), question.rule.title
             self.screen.say(
-                f"#{question.number} {title}: {words[0].lower()}{words[1:]}, and other work goes on. You are asked here "
-                "once nothing else is left; `irontree status` says how to answer now"
+                f"#{question.number} {title}: {words[0].lower()}{words[1:]}, and other work goes on. "
+                "You are asked here once nothing else is left; `irontree status` says how to answer now"
             )
 
     def _warn_of_budgets(self, world: World) -> None:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.cli.answer import prepare
-from irontree.cli.follow import CRASHES, Follower, ShownSoFar, activity
+from irontree.cli.follow import CRASHES, Follower, activity
 from irontree.domain.budgets import BudgetPolicy, SpendingLimits
-from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import AgentSpec
-from irontree.errors import AnswerRefused, ServerUnavailable
-from irontree.flows.runs.runs import FormQuestion as Form
+from irontree.errors import ServerUnavailable
 from irontree.flows.runs.runs import RunInfo
-from irontree.services.answers.answers import Answer, answer_issue, answer_loop
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.run import run as attempt
-from irontree.services.execution.steps import perform, stop_at
 from irontree.services.loops import loop as loops
-from irontree.services.loops.loop import Loop
-from irontree.services.questions.questions import Question
 from tests.support.world import (
     MANUAL_TASK,
     ONE_TASK,
@@ -37,89 +30,7 @@ from tests.support.world import (
     sends_back,
     writes_what_is_asked,
 )
-
-
-def run(state: str, name: str = "", message: str = "") -> RunInfo:
-    return RunInfo(uuid.UUID(int=1), "loop", state, name or state.title(), message, {}, None)
-
-
-@dataclass
-class Terminal:
-    """Stands for a session: what it is asked to set going, the pure driver does at once."""
-
-    scene: Scene
-    loop: Loop
-    serves: bool = True
-    served: bool = True
-    resting: bool = True
-    loop_run: RunInfo | None = field(default_factory=lambda: run("RUNNING"))
-    shows_forms: bool = True
-    finishing: bool = False
-    given: list[Answer] = field(default_factory=list)
-    refused: int = 0
-
-    def alive(self) -> bool:
-        return self.served
-
-    def at_rest(self) -> bool:
-        return self.resting
-
-    def finish(self) -> None:
-        self.finishing = True
-
-    def run_of_loop(self, _: str) -> RunInfo | None:
-        return self.loop_run
-
-    def set_going(self, _: str) -> None:
-        self.loop_run, self.shows_forms = run("RUNNING"), True
-        drive(self.scene.app, self.loop.id, nobody)
-
-    def asked(self, question: Question) -> Form | None:
-        return Form(uuid.UUID(int=2), f"{question.key}-{self.refused}", "# ?", {}) if self.shows_forms else None
-
-    def url(self, _: uuid.UUID) -> str:
-        return "http://127.0.0.1:4280/runs/flow-run/2"
-
-    def answer(self, question: Question, answer: Answer, _: Form) -> None:
-        try:
-            self._record(question, answer)
-        except AnswerRefused:
-            self.refused += 1
-            raise
-        self.given.append(answer)
-        if loops.read_loop(self.scene.app, self.loop.id).entity.status != "cancelled":
-            loops.resume(self.scene.app, self.loop.id)
-            drive(self.scene.app, self.loop.id, nobody)
-
-    def _record(self, question: Question, answer: Answer) -> None:
-        app = self.scene.app
-        if question.issue_number is None:
-            answer_loop(app, self.loop.id, answer)
-            return
-        with app.driver.hold("answer"):
-            answer_issue(app, question.issue_number, answer, self.loop.id)
-
-
-@dataclass
-class Person:
-    """A screen with somebody in front of it who has these answers, and may do something before looking at it."""
-
-    answers: list[Answer] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    asked: int = 0
-    before: list[Callable[[], None]] = field(default_factory=list)
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-    def busy(self, _: str) -> None:
-        if self.before:
-            self.before.pop(0)()
-
-    def ask(self, question: Question, asked: Form, url: str, still_open: Callable[[], bool]) -> Answer | None:
-        assert still_open()
-        self.asked += 1
-        return replace(self.answers.pop(0), question=question.key) if self.answers else None
+from tests.unit.cli.following import Person, follower_of, run
 
 
 def ctrl_c() -> None:
@@ -136,22 +47,7 @@ def follow(scene):
     """A follower of a loop over that document, driven as far as it goes without anybody."""
 
     def follow(spec: str = MANUAL_TASK, *prepared: str, person: Person | None = None, driven: bool = True) -> Follower:
-        loop = scene.start(spec)
-        shown = ShownSoFar.all_of(scene.app, loop.id)
-        if driven:
-            scene.drive(loop)
-        terminal = Terminal(scene, loop)
-        return Follower(
-            app=scene.app,
-            session=terminal,
-            loop_id=loop.id,
-            screen=person or Person(),
-            prepared=list(prepare(prepared)),
-            person="Ada",
-            shown=shown,
-            look_every=0,
-            look_after_every=0,
-        )
+        return follower_of(scene, spec, *prepared, person=person, driven=driven)
 
     return follow
 
@@ -188,60 +84,6 @@ def test_a_failed_verification_is_told_with_what_the_next_attempt_will_be_told(f
     [failed] = [line for line in follower.screen.lines if "verification failed" in line]
     assert failed.splitlines()[0] == "#1 Greeting: verification failed at attempt 1 of 4"
     assert failed.splitlines()[1].endswith("| $ has greet.txt hello")
-
-
-TWO_TASKS = f"{MANUAL_TASK}\n## Other\n\n- [ ] it says hello `$ has other.txt hello`\n"
-
-
-@pytest.fixture
-def going_on(follow, scene):
-    """A follower of a loop that goes on at halts; greeting waits for acceptance, and other is left to do."""
-    scene.policy = scene.policy.model_copy(update={"on_halt": "go_on"})
-    scene.agent = ScriptedAgent(does(greet_txt="hello\n"), does(other_txt="hello\n"))
-    follower = follow(TWO_TASKS, driven=False, person=Person(answers=[accepts()]))
-    for step in (Run, Verify):
-        perform(scene.app, step("greeting"), follower.loop_id)
-    return follower
-
-
-def test_a_question_that_is_open_while_other_work_goes_on_is_told_once_and_asked_when_the_loop_halts(going_on, scene):
-    for _ in range(2):
-        going_on.catch_up()
-    [told] = [line for line in going_on.screen.lines if "other work goes on" in line]
-    assert told.startswith("#1 Greeting: your acceptance is needed, and ")
-    assert going_on.screen.asked == 0
-    drive(scene.app, going_on.loop_id, nobody)
-    assert going_on.follow() == "completed"
-    assert going_on.screen.asked == 1
-    assert scene.state("other").done
-    assert going_on.screen.lines.count(told) == 1
-
-
-def test_what_runs_and_what_waits_is_shown_at_once(going_on, scene):
-    shown: list[str] = []
-    going_on.screen.busy = shown.append
-    scene.agent = ScriptedAgent(lambda _: going_on.catch_up())
-    perform(scene.app, Run("other"), going_on.loop_id)
-    assert shown == ["#2 Other: the agent works; 1 waiting for you"]
-
-
-def test_a_question_is_not_told_twice_where_the_loop_halts_at_once(follow, scene):
-    scene.policy = scene.policy.model_copy(update={"on_halt": "go_on"})
-    follower = follow(MANUAL_TASK, driven=False)
-    for step in (Run, Verify):
-        perform(scene.app, step("greeting"), follower.loop_id)
-    follower.catch_up()
-    assert not [line for line in follower.screen.lines if "other work goes on" in line]
-
-
-def test_the_end_of_a_stretch_says_how_many_more_wait(going_on, scene):
-    scene.agent = ScriptedAgent(does(other_txt="hello\n"))
-    perform(scene.app, Run("other"), going_on.loop_id)
-    with scene.app.driver.hold("stop"):
-        stop_at(scene.app, 2, "enough")
-    drive(scene.app, going_on.loop_id, nobody)
-    going_on.catch_up()
-    assert going_on.screen.lines[-1] == "the loop stops here: your acceptance is needed, and 1 more"
 
 
 # --- the log grows while it is read -----------------------------------------------------------------------------
