@@ -295,7 +295,10 @@ def _have_asked(app: App, loop_id: str, decision: Halt) -> State[None] | None:
         return None
     state, rule = read_world(app).states[decision.task_key], RULE[decision.reason]
     run = have_asking(app, state, question_about(state, rule, loop_id))
-    return Completed(name=HALTED, message=f"{rule.title}: {decision.task_key}. Answer at {url_for(run.id)} (Resume)")
+    said = f"{rule.title}: {decision.task_key}. Answer at {url_for(run.id)} (Resume)"
+    if len(decision.waiting) > 1:
+        said = f"{said}. Open questions of issues: {len(decision.waiting)}"
+    return Completed(name=HALTED, message=said)
 
 
 def _stopped_elsewhere(app: App, loop_id: str, decision: Halt) -> bool:

@@ -41,7 +41,8 @@ def asking(toy: Toy) -> list[int]:
 def test_two_questions_are_open_at_once_a_third_issue_is_done_and_each_answer_lets_the_loop_go_on(project):
     toy, loop_id = project(FRIENDLY + PARTING + OTHER)
     with served(toy):
-        assert toy.go(loop_id).state_name == "Halted"
+        first = toy.go(loop_id)
+        assert (first.state_name, first.message.rpartition(". ")[2]) == ("Halted", "Open questions of issues: 2")
         assert asking(toy) == [1, 2]
         assert toy.state(3).done
         halted = toy.app.loops.read(loop_id).records[-1]

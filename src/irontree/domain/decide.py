@@ -128,7 +128,8 @@ def _halt_before(
     scope: Scope, left: Collection[TaskState], step: Step | None, waits: Collection[TaskState]
 ) -> Decision | None:
     """What comes before *step*: a halt, or, if it would spend what is used up, the best step that does not."""
-    halt = _first_halt(state for state in left if state not in waits)
+    beside = {state.task_key for state in waits}
+    halt = _first_halt(state for state in left if state.task_key not in beside)
     if halt or step is None:
         return halt
     if scope.budget_left <= 0:
