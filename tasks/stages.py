@@ -24,7 +24,7 @@ from irontree.domain.text import secret_values, without_secrets
 from irontree.errors import Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation, Progress
 from irontree.processes.handing import given_environment
-from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue
+from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue, between_steps, give_way
 from irontree.services.execution.steps import perform
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import mirror, publish_report
@@ -155,6 +155,8 @@ REFUSED = "Refused"
 """The state of a refused answer or step; its message gives the reason."""
 WAIT_FOR_DRIVER = 900.0
 """Seconds to wait for a command that holds the driver lock before the run gives up."""
+WAIT_FOR_STEP = 86_400.0
+"""Seconds that an answer waits for the step at work, such as an attempt of another issue's agent."""
 
 
 @task(name="run", cache_policy=NO_CACHE, persist_result=False)
@@ -194,7 +196,7 @@ async def answer_stage(
     def record(cancel: Cancellation) -> State[None]:
         app = open_here(repository, cancel, channel=channel, actor=answer.by)
         try:
-            with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
+            with between_steps(app, f"issue-{number}, answer", wait_seconds=WAIT_FOR_STEP):
                 answer_issue(app, number, answer, loop_id)
         except NOT_TAKEN as error:
             return _refused(error)
@@ -223,6 +225,7 @@ async def _take(repository: str, step: Step, loop_id: str | None) -> State[None]
     def take(cancel: Cancellation) -> State[None]:
         app = open_here(repository, cancel, progress=progress)
         try:
+            give_way(app)
             state = perform(app, step, loop_id, wait_seconds=WAIT_FOR_DRIVER)
         except Cancelled:
             raise

@@ -54,8 +54,8 @@ from irontree.processes.handing import CREDENTIALS, handing
 # --- The parent's handle on the child
 
 
-LIMIT = 2
-"""Flow processes per repository: the loop, and the issue it waits for."""
+LIMIT = 3
+"""Flow processes per repository: the loop, the issue it waits for, and one that was answered meanwhile."""
 By = Literal["runner", "worker"]
 """A Prefect runner takes the runs of one repository, for a terminal; a worker those of many."""
 
@@ -318,7 +318,7 @@ async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[
 TIDY_EVERY = 60.0
 QUERY_SECONDS = 1.0
 PREFETCH_SECONDS = 1.0
-"""Kept short: a run taken before its time occupies one of the two slots of its queue until then."""
+"""Kept short: a run taken before its time occupies one of the few slots of its queue until then."""
 
 
 def run_child() -> None:
@@ -379,7 +379,7 @@ async def _stay_registered(ids: dict[str, UUID], add: Callable[[], Awaitable[dic
 
 
 async def _drop_missed(ids: Mapping[str, UUID]) -> None:
-    """Keep scheduled runs from piling up while a loop and its issue occupy both slots for hours."""
+    """Keep scheduled runs from piling up while a loop and its issues occupy the slots for hours."""
     while True:
         await asyncio.sleep(TIDY_EVERY)
         with suppress(Unreachable, PrefectHTTPStatusError):

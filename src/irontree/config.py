@@ -21,6 +21,7 @@ from irontree.domain.plan import (
     AgentSpec,
     ContainerSpec,
     ExecutionPolicy,
+    OnHalt,
     PermissionRule,
     PromotionPolicy,
     PublishPolicy,
@@ -216,9 +217,13 @@ class ForgeSection(Section):
 
 
 class LoopSection(Section):
-    """Limits of a loop."""
+    """Limits of a loop, and what it does where a person has to decide."""
 
     max_transitions: int | None = Field(default=None, gt=0, description="Unset: max(50, 10 * tasks).")
+    on_halt: OnHalt = Field(
+        default="stop",
+        description="Whether the loop stops where one issue waits for a person, or does what does not depend on it.",
+    )
     lease_stale_hours: int = Field(
         default=6, gt=0, description="After how long another tool's `active.lock` is no longer believed."
     )
@@ -302,6 +307,7 @@ class Config(Section):
             gates=approved_gates(self.gates.model_dump(), known=self.forge.adapter != "local"),
             budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure,
+            on_halt=self.loop.on_halt,
         )
 
 

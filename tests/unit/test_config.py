@@ -46,7 +46,7 @@ container:
   options: [--memory, 4g]
 publish: {mode: pull_request, remote: upstream, target_branch: trunk, reviewers: [ada, org/team], assignees: [bob]}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
-loop: {max_transitions: 20, lease_stale_hours: 12}
+loop: {max_transitions: 20, on_halt: go_on, lease_stale_hours: 12}
 budgets:
   attempt: {money: 1 USD, tokens: 1000, time: 30m}
   issue: {money: 2}

@@ -231,11 +231,13 @@ class Drive:
             self._say(said)
 
     def _begin(self, session: TerminalSession, loop_id: str, began: float) -> None:
-        from irontree.flows.runs.recovery import close_overtaken
+        from irontree.flows.runs.recovery import close_overtaken, put_in_order
 
         if not session.serves:
             self._say(f"{session.served_by} serves the flows; this terminal looks on.")
         session.wait_ready()
+        if any(state.is_proposed for state in read_world(self.app).states.values()):
+            put_in_order(self.app, f"loop {loop_id}")  # nobody is asked about a request that is merged by now
         run = session.set_going(loop_id)
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
         close_overtaken(self.app)

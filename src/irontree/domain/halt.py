@@ -164,6 +164,57 @@ def halt_of(state: TaskState) -> HaltRule | None:
     return RULE["blocked"] if state.problem else _BY_PHASE.get(state.phase)
 
 
+CONCERN_ONE_ISSUE: Final = frozenset(
+    {
+        "cancelled",
+        "closed-outside",
+        "content-refused",
+        "deleted-outside",
+        "merge-conflict",
+        "merged-elsewhere",
+        "merged-meanwhile",
+        "merged-without-it",
+        "reopened-outside",
+        "request-branch-left",
+        "request-branch-moved",
+        "request-closed",
+        "same-failure",
+    }
+)
+"""The blocking checks about one issue's own work, from which `loop.on_halt: go_on` lets other issues go on (R17)."""
+CONCERN_ALL: Final = frozenset(
+    {
+        *("agent-not-authenticated", "agent-not-started", "agent-unreachable", "no-review", "rate-limited"),
+        *("authentication", "no-write-access", "remote-checked-out", "remote-missing", "remote-not-found"),
+        *("remote-refused", "remote-unavailable"),
+        *("branch-name-taken", "hook-declined", "protected-branch", "publication-refused", "request-refused"),
+        *(
+            "checkout-half-moved",
+            "checkout-not-clean",
+            "detached-head",
+            "dirty-working-tree",
+            "missing-identity",
+            "no-commits",
+        ),
+        *("dependency-gone", "target-branch-missing", "target-broken", "target-gone", "target-rewritten"),
+        *("hooks-missing", "lfs-missing", "partial-clone", "shallow-repository", "submodules"),
+        *("container-engine", "container-image", "workspace-not-ready"),
+        *("commit-refused", "run-interrupted"),
+        *("budget-unreadable", "configuration", "sequence-gap", "stale-loop-lease", "stale-run-lock"),
+    }
+)
+"""The other blocking checks: the next issue would meet the same, or the log says too little. They stop the loop."""
+
+
+def concerns_one_issue(state: TaskState) -> bool:
+    """Whether what halts at this issue is about its own work alone; what is unknown concerns all."""
+    if state.problem:
+        return False
+    if state.phase is Phase.BLOCKED:
+        return state.blocking_check in CONCERN_ONE_ISSUE
+    return state.phase in (Phase.TERMINAL, Phase.PENDING)
+
+
 def halt_title(reason: str) -> str:
     """The title of a halt reason, or the words of one that a newer version wrote."""
     return RULE[reason].title if reason in RULE else reason.replace("_", " ")

@@ -45,6 +45,14 @@ def _is_unset(value: object) -> bool:
     return value is None
 
 
+OnHalt = Literal["stop", "go_on"]
+
+
+def _is_stop(value: object) -> bool:
+    """The same for a loop that stops at each halt, as it does unless somebody chose otherwise."""
+    return value == "stop"
+
+
 class Criterion(Value):
     """One acceptance criterion and what it names as its cover (R18).
 
@@ -260,6 +268,8 @@ class ExecutionPolicy(Value):
     publish: PublishPolicy
     promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)
     max_retry_count: int = Field(default=3, ge=0)
+    on_halt: OnHalt = Field(default="stop", exclude_if=_is_stop)
+    """Whether a task that waits for a person lets others go on (R17)."""
     same_failure: int | None = Field(default=None, ge=2, exclude_if=_is_unset)
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
     budgets: BudgetPolicy | None = Field(default=None, exclude_if=_is_unset)

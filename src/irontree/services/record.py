@@ -124,7 +124,12 @@ class World:
     ) -> Scope:
         """The input of `decide` for these tasks, without the cancelled ones."""
         wanted = tuple(key for key in keys if key not in self.cancelled)
-        return Scope(self.nodes, self.states, wanted, self.children, budget_left, overspent)
+        return Scope(self.nodes, self.states, wanted, self.children, budget_left, overspent, self._going_on(wanted))
+
+    def _going_on(self, keys: Iterable[str]) -> frozenset[str]:
+        """Those of *keys* whose plan lets others go on while they wait for a person (R17)."""
+        plans = ((key, self.plans.get(key)) for key in keys)
+        return frozenset(key for key, plan in plans if plan and plan.policy.on_halt == "go_on")
 
 
 def read_world(app: App) -> World:

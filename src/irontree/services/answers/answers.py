@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -73,6 +74,28 @@ class Answer:
     question: str | None = None
     voters: tuple[str, ...] = ()
     """Accounts that gave the same answer, verified by the forge; empty where the channel does not identify users."""
+
+
+ANSWERING: Final = "answering"
+"""The lock (`App.alive`) of whoever records an answer, or waits to: the flows take no further step before (R17)."""
+LOOK_EVERY: Final = 0.05
+"""Seconds."""
+
+
+@contextmanager
+def between_steps(app: App, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
+    """Hold the driver lock for an answer, after the step at work and before the next one; raises Busy."""
+    with (
+        app.alive(ANSWERING).hold(what, wait_seconds=wait_seconds),
+        app.driver.hold(what, wait_seconds=wait_seconds),
+    ):
+        yield
+
+
+def give_way(app: App) -> None:
+    """Wait while an answer is being recorded: what comes next depends on it."""
+    while app.alive(ANSWERING).holder():
+        time.sleep(LOOK_EVERY)
 
 
 def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | None = None) -> TaskState:

@@ -28,7 +28,7 @@ from irontree.errors import (
     RemoteUnavailable,
     in_words,
 )
-from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
+from irontree.services.answers.answers import Answer, answer_issue, answer_loop, between_steps, validate
 from irontree.services.answers.lookout import Lookout
 from irontree.services.delivery.comments import answer_marker, ask_for_approval, asked_at, asked_in_comments, post_once
 from irontree.services.loops.loop import open_loops
@@ -114,7 +114,7 @@ def _failed(asked: Question, error: IrontreeError) -> CommentResult:
 def _look_at(app: App, asked: Question) -> Iterator[CommentResult]:
     comments = app.forge().comments_since(asked.under, _since(asked))
     if any(_commands(app, asked.under, comments)):
-        with app.driver.hold(f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
+        with between_steps(app, f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
             yield from _settle(app, asked, comments)
     now = asked_at(app, asked.under)
     if now and now.key == asked.key:

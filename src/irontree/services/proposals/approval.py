@@ -250,6 +250,7 @@ def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], bu
         keys=tuple(node.task_key for node in nodes),
         children={**world.children, **children},
         budget_left=budget,
+        go_on=frozenset(node.task_key for node, policy in tasks if policy.on_halt == "go_on"),
     )
     return tuple(forecast(scope, judged.__contains__))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from irontree.app import App
-from irontree.domain.decide import TIMER, Halt, decide
+from irontree.domain.decide import TIMER, Halt, decide, waiting
 from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
 from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
 from irontree.domain.spending import Budget
@@ -314,6 +314,12 @@ def questions_of_issues(world: World, loops: Sequence[Loop] = ()) -> Iterator[Qu
     for state in sorted(world.states.values(), key=lambda state: state.issue_number):
         if rule := world.halt_of(state):
             yield question_about(state, rule, loop_of(loops, state.task_key))
+
+
+def questions_beside(world: World, found: Loop) -> tuple[Question, ...]:
+    """The questions of this loop's issues that let its other work go on, in the order of the halts (R17)."""
+    states = waiting(world.scope(found.keys)) if found.is_open else ()
+    return tuple(question_about(state, rule, found.id) for state in states if (rule := world.halt_of(state)))
 
 
 def oldest_first(found: Iterable[Question]) -> tuple[Question, ...]:
