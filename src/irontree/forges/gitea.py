@@ -29,7 +29,9 @@ from irontree.ports import (
     Review,
 )
 
-_WRITERS: Final = {"write", "admin", "owner"}
+_RUNS_IT: Final = {"admin", "owner"}
+"""What gives every right in a repository, whatever teams say of its parts."""
+_WRITERS: Final = {"write", *_RUNS_IT}
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
 _DESCRIPTION: Final = 255
@@ -190,14 +192,47 @@ class GiteaForge:
         return self._trusted[login] if login in self._trusted else self.may_write(login)
 
     def _is_writer(self, login: str) -> bool:
-        """Only an administrator of the repository may ask about others; the list of assignees is open to all."""
+        """Whether that account may push code (R20). Whatever the server does not let us see counts as no.
+
+        The permission that the server tells is the widest of collaboration and teams, and says nothing of the units
+        of a team: in an organization, `write` may be for issues alone, and `read` of one that may push
+        (docs/decisions/0017-who-may-write.md).
+        """
+        level = self._permission(login)
+        if level in _RUNS_IT:
+            return True
+        teams = self._teams()
+        if teams is None:
+            return level == "write" if level else login == self._find("", "repository")["owner"]["login"]
+        if any(rest.writes_code(team) and self._is_member(team, login) for team in teams):
+            return True
+        return level == "write" and self._is_there(f"collaborators/{quote(login, safe='')}")
+
+    def _permission(self, login: str) -> str:
+        """What the server says of that account; empty if it is not there, or if we may not ask: administrators may."""
         try:
             answer = self._client.read(f"collaborators/{quote(login, safe='')}/permission")
         except AccessRefused as refused:
-            if refused.reason != "permission":
-                raise
-            return login in {user["login"] for user in self._client.read("assignees").data}
-        return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
+            return _none_where_denied(refused)
+        return str(answer.data["permission"]) if answer.status == HTTPStatus.OK else ""
+
+    def _teams(self) -> list[rest.Json] | None:
+        """The teams of the repository; None if its owner is no organization. All at once: this list has no pages."""
+        answer = self._client.read("teams", passing={HTTPStatus.METHOD_NOT_ALLOWED})
+        if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            return None
+        return list(answer.data or ()) if answer.status == HTTPStatus.OK else []
+
+    def _is_member(self, team: rest.Json, login: str) -> bool:
+        """Whether the account is in the team; False if we are neither in it nor own the organization."""
+        try:
+            return self._client.read_of_server(f"teams/{team['id']}/members/{quote(login, safe='')}").ok
+        except AccessRefused as refused:
+            return bool(_none_where_denied(refused))
+
+    def _is_there(self, path: str) -> bool:
+        """Whether the server knows it here; an account that does not exist is refused with 422."""
+        return self._client.read(path, passing={HTTPStatus.UNPROCESSABLE_ENTITY}).ok
 
     def _look(self, path: str, query: Query | None = None) -> Any:
         """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
@@ -290,3 +325,10 @@ class GiteaForge:
 
     def _wrote_trusted(self, shown: rest.Json) -> bool:
         return shown["user"] is not None and self._trusts(shown["user"]["login"])
+
+
+def _none_where_denied(refused: AccessRefused) -> str:
+    """Nothing where our rights do not reach; raises *refused* if it is about anything else."""
+    if refused.reason != "permission":
+        raise refused
+    return ""

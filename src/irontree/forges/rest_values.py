@@ -238,6 +238,12 @@ def gitea_pull(shown: Json) -> PullRequest:
     )
 
 
+def writes_code(team: Json) -> bool:
+    """Whether the members of a team may push; before 1.18 and for administrators the whole team has one permission."""
+    whole: str = team["permission"]
+    return whole in {"admin", "owner"} or (team.get("units_map") or {}).get("repo.code") in {"write", "admin", "owner"}
+
+
 def is_of_our_branch(shown: Json, head: str) -> bool:
     """Whether a pull request is of that branch, and of the repository itself, not of a fork's branch of that name."""
     same_repository: bool = shown["head"]["repo_id"] == shown["base"]["repo_id"]

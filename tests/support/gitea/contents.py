@@ -109,6 +109,21 @@ class Account:
 
 
 @dataclass
+class Team:
+    """A team of the organization. *permission* is `none` or `admin`: below that its *units* count."""
+
+    id: int
+    name: str
+    permission: str
+    units: dict[str, str]
+    members: set[str]
+
+    @property
+    def writes_code(self) -> bool:
+        return self.permission in {"admin", "owner"} or self.units.get("repo.code") == "write"
+
+
+@dataclass
 class Contents:
     """Everything of one server; a test changes it as a person or an administrator would."""
 
@@ -129,6 +144,8 @@ class Contents:
     labels: list[Label] = field(default_factory=list)
     branches: dict[str, str] = field(default_factory=lambda: {"main": "0" * 40})
     statuses: dict[str, list[Status]] = field(default_factory=dict)
+    teams: list[Team] | None = None
+    """Those that the repository is in; None: its owner is no organization."""
     ids: Any = field(default_factory=lambda: count(101))
 
     def account(self, login: str, permission: str, *, scopes: frozenset[str] | None = None) -> str:
@@ -136,6 +153,15 @@ class Contents:
         self.accounts[login] = Account(login, permission, scopes)
         self.tokens[f"token-of-{login}"] = login
         return f"token-of-{login}"
+
+    def team(self, name: str, *members: str, permission: str = "none", **units: str) -> Team:
+        """Give the organization that owns the repository a team: `code="read"` and so on."""
+        self.teams = self.teams or []
+        made = Team(
+            next(self.ids), name, permission, {f"repo.{unit}": mode for unit, mode in units.items()}, {*members}
+        )
+        self.teams.append(made)
+        return made
 
     def now(self) -> datetime:
         return self.clock().astimezone(ZONE)
