@@ -16,12 +16,13 @@ from typing import Final, Self
 from irontree.app import App, Origin
 from irontree.domain.decide import COMMENTS_EVERY, next_look
 from irontree.domain.issues import Issue
-from irontree.errors import IrontreeError, RemoteUnavailable, ServerUnavailable, in_words
+from irontree.errors import Busy, IrontreeError, RemoteUnavailable, ServerUnavailable, in_words
 from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
 from irontree.flows.serve.automations import CHANGED
 from irontree.services.answers.comments import COMMENT, CommentResult, look
 from irontree.services.consistency.drift import drifted_issues
+from irontree.services.execution.steps import catch_up
 from irontree.services.loops.loop import may_ask
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
@@ -181,6 +182,42 @@ class ForgeChanges:
         except RemoteUnavailable:
             return []
         return sorted(self._known[app.repository.id] - before)
+
+
+AT_ONCE: Final = 5.0
+"""The minimum of seconds between two looks at the requests of a repository: CI sends many webhooks."""
+
+
+@dataclass
+class RequestChanges:
+    """Takes up what happened to requests as soon as a webhook is about one; what it says is not believed (R15)."""
+
+    go_on: Callable[[App], object] = take_up_all
+    clock: Callable[[], float] = time.monotonic
+    _looked: dict[str, float] = field(default_factory=dict)
+    _hinted: set[str] = field(default_factory=set)
+
+    def hint(self, address: str) -> None:
+        """Look at the requests of the repository with this page at the next call."""
+        self._hinted.add(_same(address))
+
+    def __call__(self, app: App) -> Iterator[str]:
+        """Look if it is due; while another process works there, at the next call."""
+        page, now, own = _same(app.preferences().tracker or ""), self.clock(), app.repository.id
+        if page not in self._hinted or now - self._looked.get(own, now - AT_ONCE) < AT_ONCE:
+            return
+        self._hinted.discard(page)
+        if not any(state.request for state in read_world(app).states.values()):
+            return
+        try:
+            with app.driver.hold("serve, look at requests"):
+                catch_up(app)
+        except Busy:
+            self._hinted.add(page)
+            return
+        self._looked[own] = now
+        self.go_on(app)
+        yield "looked at the requests, as a webhook was about one"
 
 
 def tell_changed(app: App, numbers: Sequence[int]) -> None:
