@@ -32,6 +32,7 @@ from irontree.ports import (
 _RUNS_IT: Final = {"admin", "owner"}
 """What gives every right in a repository, whatever teams say of its parts."""
 _WRITERS: Final = {"write", *_RUNS_IT}
+_SCOPE_PROBES: Final = {"issues/0": "write:issue", "pulls/0": "write:repository"}
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
 _DESCRIPTION: Final = 255
@@ -167,9 +168,16 @@ class GiteaForge:
         self._write("POST", f"statuses/{sha}", f"commit {sha}", given)
 
     def about(self) -> RepositoryFacts:
-        """Our account, and its rights in the repository."""
+        """Our account, its rights in the repository, and those of its token."""
         found = self._find("", "repository")
-        return rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
+        facts = rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
+        lacking = tuple(scope for path, scope in _SCOPE_PROBES.items() if self._lacks_scope(path))
+        return facts._replace(lacking_scopes=lacking, hides_writers=self._hides_writers(found))
+
+    def may_push(self, branch: str) -> bool:
+        """Whether no protection forbids it; a branch that is not there can be made."""
+        shown = self._client.read(f"branches/{quote(branch)}")
+        return shown.status == HTTPStatus.NOT_FOUND or bool(shown.data["user_can_push"])
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now."""
@@ -190,6 +198,29 @@ class GiteaForge:
     def _trusts(self, login: str) -> bool:
         """Whether that is our account or one with write access (R20); asked once for each."""
         return self._trusted[login] if login in self._trusted else self.may_write(login)
+
+    def _lacks_scope(self, path: str) -> bool:
+        """A change to what never exists is refused for the scopes of the token first, and does nothing in any case."""
+        try:
+            self._client.send("PATCH", path, {})
+        except AccessRefused as refused:
+            return refused.reason == "permission"
+        return False
+
+    def _hides_writers(self, repository: rest.Json) -> str:
+        if not repository["permissions"]["admin"]:
+            return f"{self._account} is no administrator of the repository"
+        if all(self._shows_members(team) for team in self._teams() or () if rest.writes_code(team)):
+            return ""
+        return (
+            f"the token may not see who is in the teams that write (read:organization), or {self._account} is in none"
+        )
+
+    def _shows_members(self, team: rest.Json) -> bool:
+        try:
+            return self._client.read_of_server(f"teams/{team['id']}/members").ok
+        except AccessRefused as refused:
+            return bool(_none_where_denied(refused))
 
     def _is_writer(self, login: str) -> bool:
         """Whether that account may push code (R20). Whatever the server does not let us see counts as no.

@@ -59,6 +59,8 @@ def facts_of(data: Json, account: str, *, can_write: bool) -> RepositoryFacts:
         can_write=can_write,
         archived=data["archived"],
         has_issues=data["has_issues"],
+        has_pull_requests=data.get("has_pull_requests", True),
+        empty=data.get("empty", False),
     )
 
 

@@ -251,6 +251,9 @@ def remove_label(api: Api, request: Request, found: re.Match[str]) -> Response:
 
 @route("GET", "pulls", "repository")
 def list_pulls(api: Api, request: Request, _: re.Match[str]) -> Response:
+    """An empty repository has no list, not even just after its first push (routers/api/v1/api.go, mustAllowPulls)."""
+    if api.contents.empty or not api.contents.has_pull_requests:
+        raise Refused(404, "not found")
     state = request.query.get("state", "open")
     newest_first = sorted(api.contents.issues.items(), reverse=True)
     chosen = [issue for _, issue in newest_first if issue.pull and state in {"all", issue.state}]
@@ -336,6 +339,14 @@ def create_status(api: Api, request: Request, found: re.Match[str]) -> Response:
     return Response(201, api.shapes.status(status, found[1]))
 
 
+@route("GET", r"branches/(.+)", "repository")
+def read_branch(api: Api, request: Request, found: re.Match[str]) -> Response:
+    if found[1] not in api.contents.branches:
+        raise Refused(404, "not found")
+    may = api.can_write(request.user) and found[1] not in api.contents.protected
+    return Response(200, {"name": found[1], "protected": found[1] in api.contents.protected, "user_can_push": may})
+
+
 @route("GET", r"collaborators/([^/]+)/permission", "repository")
 def permission(api: Api, request: Request, found: re.Match[str]) -> Response:
     """Only administrators may ask about others."""
@@ -365,14 +376,16 @@ def list_teams(api: Api, _: Request, __: re.Match[str]) -> Response:
     return Response(200, [api.shapes.team(team) for team in api.contents.teams])
 
 
-def team_member(api: Api, number: int, login: str, asker: str) -> Response:
-    """For owners of the organization and members of the team (routers/api/v1/api.go:521-556)."""
+def team_members(api: Api, number: int, login: str | None, asker: str) -> Response:
+    """One, or all. For owners of the organization and members of the team (routers/api/v1/api.go:521-556)."""
     team = next((team for team in api.contents.teams or () if team.id == number), None)
     if team is None:
         raise Refused(404, "not found")
     if asker not in team.members and api.permission(asker) != "owner":
         in_organization = any(asker in other.members for other in api.contents.teams or ())
         raise Refused(*((403, "Must be a team member") if in_organization else (404, "not found")))
+    if login is None:
+        return Response(200, [api.shapes.user(member) for member in sorted(team.members)])
     if login not in team.members:
         raise Refused(404, "not found")
     return Response(200, api.shapes.user(login))

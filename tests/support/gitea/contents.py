@@ -133,6 +133,10 @@ class Contents:
     former_name: str | None = None
     archived: bool = False
     has_issues: bool = True
+    has_pull_requests: bool = True
+    empty: bool = False
+    protected: set[str] = field(default_factory=set)
+    """Branches that nobody may push to."""
     version: str = "1.24.0"
     max_page: int = 50
     """MAX_RESPONSE_ITEMS as shipped; `limit` above it is cut without a word."""

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from tests.support.gitea.api import Api, Refused, Request, Response, team_member
+from tests.support.gitea.api import Api, Refused, Request, Response, team_members
 from tests.support.gitea.contents import Contents
 from tests.support.gitea.description import official
 
@@ -98,9 +98,9 @@ class GiteaServer:
             return Response(200, {"version": self.contents.version})
         if (method, path) == ("GET", "/user"):
             return self._me(user)
-        if method == "GET" and (found := re.fullmatch(r"/teams/(\d+)/members/([^/]+)", path)):
+        if method == "GET" and (found := re.fullmatch(r"/teams/(\d+)/members(?:/([^/]+))?", path)):
             self._require_scope(user, "read:organization")
-            return team_member(self.api, int(found[1]), found[2], user)
+            return team_members(self.api, int(found[1]), found[2], user)
         home, former = (
             f"/repos/{self.contents.owner}/{name}" for name in (self.contents.name, self.contents.former_name)
         )

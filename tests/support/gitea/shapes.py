@@ -43,7 +43,7 @@ class Shapes:
             "owner": self.user(kept.owner),
             "name": kept.name,
             "full_name": f"{kept.owner}/{kept.name}",
-            "empty": False,
+            "empty": kept.empty,
             "private": False,
             "html_url": self._home,
             "url": self._api,
@@ -51,7 +51,7 @@ class Shapes:
             "default_branch": "main",
             "archived": kept.archived,
             "has_issues": kept.has_issues,
-            "has_pull_requests": True,
+            "has_pull_requests": kept.has_pull_requests,
             "permissions": {
                 "admin": permission in {"admin", "owner"},
                 "push": permission in {"write", "admin", "owner"},
