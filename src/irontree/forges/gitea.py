@@ -120,13 +120,12 @@ class GiteaForge:
         """Open a request to merge branch *head* into *base*; a draft is one whose title begins with `WIP:`."""
         text = {"title": rest.with_wip(one_line(title), draft=draft), "body": as_kept(body)}
         try:
-            return rest.gitea_pull(
-                self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
-            )
+            shown = self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
         except (AccessRefused, RemoteUnavailable):
             raise
         except RemoteFailed as error:
             raise RemoteFailed(f"no pull request of {head} for {base}: {error.message}", remedy=error.remedy) from error
+        return rest.gitea_pull(self._without_idle_prefix(shown))
 
     def read_pull_request(self, number: int) -> PullRequest | None:
         """The pull request; None if there is none, or the number is an issue's."""
@@ -145,7 +144,7 @@ class GiteaForge:
         draft = given.pop("draft", None)
         if draft is not None or "title" in given:
             given["title"] = self._new_title(self._find(f"pulls/{number}", what), given.get("title"), draft=draft)
-        return rest.gitea_pull(self._write("PATCH", f"pulls/{number}", what, given))
+        return rest.gitea_pull(self._without_idle_prefix(self._write("PATCH", f"pulls/{number}", what, given)))
 
     def reviews(self, number: int) -> tuple[Review, ...]:
         """What was handed in, oldest first, each with its remarks; Gitea also counts what is not handed in yet."""
@@ -336,6 +335,15 @@ class GiteaForge:
     def _create_label(self, label: Label) -> int:
         given = {"name": label.name, "color": f"#{label.color}", "description": label.description}
         return int(self._write("POST", "labels", "place for labels", given)["id"])
+
+    def _without_idle_prefix(self, shown: rest.Json) -> rest.Json:
+        """The request without our prefix where it makes no draft: the server has others, and tells nobody which."""
+        title, prefixed = rest.without_wip(shown["title"])
+        if not prefixed or rest.is_draft(shown):
+            return shown
+        number = shown["number"]
+        found: rest.Json = self._write("PATCH", f"pulls/{number}", f"pull request #{number}", {"title": title})
+        return found
 
     @staticmethod
     def _new_title(shown: rest.Json, title: str | None, *, draft: bool | None) -> str:

@@ -93,10 +93,11 @@ class Issue:
     comments: list[Comment] = field(default_factory=list)
     pull: Pull | None = None
     indexed: bool = False
+    wip: tuple[str, ...] = WIP
 
     @property
     def draft(self) -> bool:
-        return self.title.upper().startswith(WIP)
+        return self.title.upper().startswith(self.wip)
 
 
 @dataclass
@@ -135,6 +136,8 @@ class Contents:
     has_issues: bool = True
     has_pull_requests: bool = True
     empty: bool = False
+    wip: tuple[str, ...] = WIP
+    """WORK_IN_PROGRESS_PREFIXES, in upper case."""
     protected: set[str] = field(default_factory=set)
     """Branches that nobody may push to."""
     version: str = "1.24.0"
@@ -173,7 +176,7 @@ class Contents:
     def new_issue(self, author: str, title: str, body: str = "", labels: tuple[int, ...] = ()) -> Issue:
         number = len(self.issues) + 1
         self.issues[number] = Issue(
-            number, title, body, author, self.now(), self.now(), labels=[*dict.fromkeys(labels)]
+            number, title, body, author, self.now(), self.now(), labels=[*dict.fromkeys(labels)], wip=self.wip
         )
         return self.issues[number]
 
