@@ -232,7 +232,8 @@ def _serve(
     server: Server,
     listed: Newcomers,
 ) -> int:
-    from irontree.flows.serve.chores import CHORES, Chore, ForgeChanges, RequestChanges
+    from irontree.flows.serve.changes import ForgeChanges, RequestChanges
+    from irontree.flows.serve.chores import CHORES, Chore
     from irontree.flows.serve.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:

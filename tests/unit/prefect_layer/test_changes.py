@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.flows.serve.chores import AT_ONCE, EVERY, ForgeChanges, RequestChanges
+from irontree.flows.serve.changes import AT_ONCE, EVERY, ForgeChanges, RequestChanges
 from tests.support.requests import merge, requesting_scene, work
 from tests.support.world import MANUAL_TASK, make_scene
 
