@@ -177,8 +177,8 @@ def real_gitea(version: str, folder: Path) -> Iterator[RealGitea]:
         port = free.getsockname()[1]
     server = RealGitea(program_of(version), source_link(version), folder, port, version)
     server.configure()
-    server.start()
     try:
+        server.start()
         server.account("boss", admin=True)
         yield server
     finally:
