@@ -453,6 +453,13 @@ class RepositoryFacts(NamedTuple):
     can_write: bool
     archived: bool = False
     has_issues: bool = True
+    has_pull_requests: bool = True
+    empty: bool = False
+    """Whether it has no commit yet."""
+    lacking_scopes: tuple[str, ...] = ()
+    """What the token is not allowed, though the account may be; by the forge's own names."""
+    hides_writers: str = ""
+    """Why the forge does not show us everybody who may write, if it does not: nobody hidden is heard (R20)."""
 
 
 class IssueChanges(TypedDict, total=False):
@@ -509,6 +516,9 @@ class About(Protocol):
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now (R20); never cached."""
+
+    def may_push(self, branch: str) -> bool:
+        """Whether our account may push to that branch, as far as the forge tells: protection may forbid it."""
 
     def about(self) -> RepositoryFacts:
         """Query the forge. Raises AccessRefused if it denies access, RemoteUnavailable if it does not answer."""

@@ -234,22 +234,24 @@ def _serve(
     server: Server,
     listed: Newcomers,
 ) -> int:
-    from irontree.flows.serve.chores import CHORES, Chore, ForgeChanges
+    from irontree.flows.serve.changes import ForgeChanges, RequestChanges
+    from irontree.flows.serve.chores import CHORES, Chore
     from irontree.flows.serve.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:
         _print(context.console, f"{_now()}  {app.repository.root.name}: {text}")
 
-    changes, news = ForgeChanges(), News(_page_of(apps[0]))
+    changes, requests, news = ForgeChanges(), RequestChanges(), News(_page_of(apps[0]))
     chores = (
         *CHORES,
         Chore("news", NEWS_EVERY, news, forget=news.show_again),
         Chore("changes on the forge", NEWS_EVERY, changes),
+        Chore("requests on the forge", NEWS_EVERY, requests),
     )
     with Service(apps, environment=environment, folder=server.folder, say=say, chores=chores) as service:
         service.start()
         _introduce(context.console, service, environment)
-        with webhooks(context, service.poll_now, changes.hint), context.interruptible() as stop:
+        with webhooks(context, service.poll_now, changes.hint, requests.hint), context.interruptible() as stop:
             _look_until(service, stop, listed, news, ServerNews(context.console, server.private))
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
@@ -270,7 +272,9 @@ def _page_of(app: App) -> Callable[[Sequence[Question]], None]:
 
 
 @contextmanager
-def webhooks(context: Context, poll_now: Callable[[], None], changed: Callable[[str], None]) -> Iterator[None]:
+def webhooks(
+    context: Context, poll_now: Callable[[], None], changed: Callable[[str], None], requested: Callable[[str], None]
+) -> Iterator[None]:
     """Receive webhooks for the block, if requested."""
     port, secret = context.options.webhooks, secret_for(context.options, os.environ)
     if port is None:
@@ -278,7 +282,7 @@ def webhooks(context: Context, poll_now: Callable[[], None], changed: Callable[[
         return
     from irontree.flows.serve.webhooks import receiving
 
-    with receiving(port, secret, poll_now, changed) as url:
+    with receiving(port, secret, poll_now, changed, requested) as url:
         _print(context.console, f"Webhooks: {url}")
         yield
 

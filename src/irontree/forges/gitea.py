@@ -31,7 +31,10 @@ from irontree.ports import (
     Review,
 )
 
-_WRITERS: Final = {"write", "admin", "owner"}
+_RUNS_IT: Final = {"admin", "owner"}
+"""What gives every right in a repository, whatever teams say of its parts."""
+_WRITERS: Final = {"write", *_RUNS_IT}
+_SCOPE_PROBES: Final = {"issues/0": "write:issue", "pulls/0": "write:repository"}
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
 _DESCRIPTION: Final = 255
@@ -150,13 +153,12 @@ class GiteaForge:
         """Open a request to merge branch *head* into *base*; a draft is one whose title begins with `WIP:`."""
         text = {"title": rest.with_wip(one_line(title), draft=draft), "body": as_kept(body)}
         try:
-            return rest.gitea_pull(
-                self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
-            )
+            shown = self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
         except (AccessRefused, RemoteUnavailable):
             raise
         except RemoteFailed as error:
             raise RemoteFailed(f"no pull request of {head} for {base}: {error.message}", remedy=error.remedy) from error
+        return rest.gitea_pull(self._without_idle_prefix(shown))
 
     def read_pull_request(self, number: int) -> PullRequest | None:
         """The pull request; None if there is none, or the number is an issue's."""
@@ -175,7 +177,7 @@ class GiteaForge:
         draft = given.pop("draft", None)
         if draft is not None or "title" in given:
             given["title"] = self._new_title(self._find(f"pulls/{number}", what), given.get("title"), draft=draft)
-        return rest.gitea_pull(self._write("PATCH", f"pulls/{number}", what, given))
+        return rest.gitea_pull(self._without_idle_prefix(self._write("PATCH", f"pulls/{number}", what, given)))
 
     def reviews(self, number: int) -> tuple[Review, ...]:
         """What was handed in, oldest first, each with its remarks; Gitea also counts what is not handed in yet."""
@@ -203,9 +205,16 @@ class GiteaForge:
         self._write("POST", f"statuses/{sha}", f"commit {sha}", given)
 
     def about(self) -> RepositoryFacts:
-        """Our account, and its rights in the repository."""
+        """Our account, its rights in the repository, and those of its token."""
         found = self._find("", "repository")
-        return rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
+        facts = rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
+        lacking = tuple(scope for path, scope in _SCOPE_PROBES.items() if self._lacks_scope(path))
+        return facts._replace(lacking_scopes=lacking, hides_writers=self._hides_writers(found))
+
+    def may_push(self, branch: str) -> bool:
+        """Whether no protection forbids it; a branch that is not there can be made."""
+        shown = self._client.read(f"branches/{quote(branch)}")
+        return shown.status == HTTPStatus.NOT_FOUND or bool(shown.data["user_can_push"])
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now."""
@@ -232,15 +241,71 @@ class GiteaForge:
         """Whether that is our account or one with write access (R20); asked once for each."""
         return self._trusted[login] if login in self._trusted else self.may_write(login)
 
+    def _lacks_scope(self, path: str) -> bool:
+        """A change to what never exists is refused for the scopes of the token first, and does nothing in any case."""
+        try:
+            self._client.send("PATCH", path, {})
+        except AccessRefused as refused:
+            return refused.reason == "permission"
+        return False
+
+    def _hides_writers(self, repository: rest.Json) -> str:
+        if not repository["permissions"]["admin"]:
+            return f"{self._account} is no administrator of the repository"
+        if all(self._shows_members(team) for team in self._teams() or () if rest.writes_code(team)):
+            return ""
+        return (
+            f"the token may not see who is in the teams that write (read:organization), or {self._account} is in none"
+        )
+
+    def _shows_members(self, team: rest.Json) -> bool:
+        try:
+            return self._client.read_of_server(f"teams/{team['id']}/members").ok
+        except AccessRefused as refused:
+            return bool(_none_where_denied(refused))
+
     def _is_writer(self, login: str) -> bool:
-        """Only an administrator of the repository may ask about others; the list of assignees is open to all."""
+        """Whether that account may push code (R20). Whatever the server does not let us see counts as no.
+
+        The permission that the server tells is the widest of collaboration and teams, and says nothing of the units
+        of a team: in an organization, `write` may be for issues alone, and `read` of one that may push
+        (docs/decisions/0020-who-may-write.md).
+        """
+        level = self._permission(login)
+        if level in _RUNS_IT:
+            return True
+        teams = self._teams()
+        if teams is None:
+            return level == "write" if level else login == self._find("", "repository")["owner"]["login"]
+        if any(rest.writes_code(team) and self._is_member(team, login) for team in teams):
+            return True
+        return level == "write" and self._is_there(f"collaborators/{quote(login, safe='')}")
+
+    def _permission(self, login: str) -> str:
+        """What the server says of that account; empty if it is not there, or if we may not ask: administrators may."""
         try:
             answer = self._client.read(f"collaborators/{quote(login, safe='')}/permission")
         except AccessRefused as refused:
-            if refused.reason != "permission":
-                raise
-            return login in {user["login"] for user in self._client.read("assignees").data}
-        return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
+            return _none_where_denied(refused)
+        return str(answer.data["permission"]) if answer.status == HTTPStatus.OK else ""
+
+    def _teams(self) -> list[rest.Json] | None:
+        """The teams of the repository; None if its owner is no organization. All at once: this list has no pages."""
+        answer = self._client.read("teams", passing={HTTPStatus.METHOD_NOT_ALLOWED})
+        if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            return None
+        return list(answer.data or ()) if answer.status == HTTPStatus.OK else []
+
+    def _is_member(self, team: rest.Json, login: str) -> bool:
+        """Whether the account is in the team; False if we are neither in it nor own the organization."""
+        try:
+            return self._client.read_of_server(f"teams/{team['id']}/members/{quote(login, safe='')}").ok
+        except AccessRefused as refused:
+            return bool(_none_where_denied(refused))
+
+    def _is_there(self, path: str) -> bool:
+        """Whether the server knows it here; an account that does not exist is refused with 422."""
+        return self._client.read(path, passing={HTTPStatus.UNPROCESSABLE_ENTITY}).ok
 
     def _look(self, path: str) -> Any:
         """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
@@ -332,6 +397,15 @@ class GiteaForge:
         self._labels[label.name] = int(self._write("POST", "labels", "place for labels", given)["id"])
         return self._labels[label.name]
 
+    def _without_idle_prefix(self, shown: rest.Json) -> rest.Json:
+        """The request without our prefix where it makes no draft: the server has others, and tells nobody which."""
+        title, prefixed = rest.without_wip(shown["title"])
+        if not prefixed or rest.is_draft(shown):
+            return shown
+        number = shown["number"]
+        found: rest.Json = self._write("PATCH", f"pulls/{number}", f"pull request #{number}", {"title": title})
+        return found
+
     @staticmethod
     def _new_title(shown: rest.Json, title: str | None, *, draft: bool | None) -> str:
         """A draft stays one under a new title, and a title stays when it ceases to be one."""
@@ -351,3 +425,10 @@ class GiteaForge:
 
     def _wrote_trusted(self, shown: rest.Json) -> bool:
         return shown["user"] is not None and self._trusts(shown["user"]["login"])
+
+
+def _none_where_denied(refused: AccessRefused) -> str:
+    """Nothing where our rights do not reach; raises *refused* if it is about anything else."""
+    if refused.reason != "permission":
+        raise refused
+    return ""

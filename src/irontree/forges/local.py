@@ -212,6 +212,10 @@ class LocalForge(LocalFiles):
         """Whether that is the account that we write under."""
         return login == self._account
 
+    def may_push(self, branch: str) -> bool:  # noqa: ARG002
+        """No branch is protected there."""
+        return True
+
     def about(self) -> RepositoryFacts:
         """The folder, and the account that we write under."""
         return RepositoryFacts(

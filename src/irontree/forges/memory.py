@@ -254,6 +254,10 @@ class MemoryForge:
         self._require_up()
         return self._trusts(login)
 
+    def may_push(self, branch: str) -> bool:  # noqa: ARG002
+        """No branch is protected there."""
+        return True
+
     def about(self) -> RepositoryFacts:
         """The facts of an in-memory repository."""
         self._require_up()

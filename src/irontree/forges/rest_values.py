@@ -68,6 +68,8 @@ def facts_of(data: Json, account: str, *, can_write: bool) -> RepositoryFacts:
         can_write=can_write,
         archived=data["archived"],
         has_issues=data["has_issues"],
+        has_pull_requests=data.get("has_pull_requests", True),
+        empty=data.get("empty", False),
     )
 
 
@@ -251,6 +253,12 @@ def gitea_pull(shown: Json) -> PullRequest:
         merged_by=shown["merged_by"]["login"] if shown["merged_by"] else None,
         url=shown["html_url"],
     )
+
+
+def writes_code(team: Json) -> bool:
+    """Whether the members of a team may push; before 1.18 and for administrators the whole team has one permission."""
+    whole: str = team["permission"]
+    return whole in {"admin", "owner"} or (team.get("units_map") or {}).get("repo.code") in {"write", "admin", "owner"}
 
 
 def is_of_our_branch(shown: Json, head: str) -> bool:

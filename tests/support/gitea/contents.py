@@ -97,10 +97,11 @@ class Issue:
     assignees: list[str] = field(default_factory=list)
     requested: list[str] = field(default_factory=list)
     dependencies: list[int] = field(default_factory=list)
+    wip: tuple[str, ...] = WIP
 
     @property
     def draft(self) -> bool:
-        return self.title.upper().startswith(WIP)
+        return self.title.upper().startswith(self.wip)
 
 
 @dataclass
@@ -110,6 +111,21 @@ class Account:
     login: str
     permission: str
     scopes: frozenset[str] | None = None
+
+
+@dataclass
+class Team:
+    """A team of the organization. *permission* is `none` or `admin`: below that its *units* count."""
+
+    id: int
+    name: str
+    permission: str
+    units: dict[str, str]
+    members: set[str]
+
+    @property
+    def writes_code(self) -> bool:
+        return self.permission in {"admin", "owner"} or self.units.get("repo.code") == "write"
 
 
 @dataclass
@@ -123,6 +139,12 @@ class Contents:
     archived: bool = False
     has_issues: bool = True
     has_dependencies: bool = True
+    has_pull_requests: bool = True
+    empty: bool = False
+    wip: tuple[str, ...] = WIP
+    """WORK_IN_PROGRESS_PREFIXES, in upper case."""
+    protected: set[str] = field(default_factory=set)
+    """Branches that nobody may push to."""
     version: str = "1.24.0"
     max_page: int = 50
     """MAX_RESPONSE_ITEMS as shipped; `limit` above it is cut without a word."""
@@ -134,6 +156,8 @@ class Contents:
     labels: list[Label] = field(default_factory=list)
     branches: dict[str, str] = field(default_factory=lambda: {"main": "0" * 40})
     statuses: dict[str, list[Status]] = field(default_factory=dict)
+    teams: list[Team] | None = None
+    """Those that the repository is in; None: its owner is no organization."""
     ids: Any = field(default_factory=lambda: count(101))
 
     def account(self, login: str, permission: str, *, scopes: frozenset[str] | None = None) -> str:
@@ -142,13 +166,22 @@ class Contents:
         self.tokens[f"token-of-{login}"] = login
         return f"token-of-{login}"
 
+    def team(self, name: str, *members: str, permission: str = "none", **units: str) -> Team:
+        """Give the organization that owns the repository a team: `code="read"` and so on."""
+        self.teams = self.teams or []
+        made = Team(
+            next(self.ids), name, permission, {f"repo.{unit}": mode for unit, mode in units.items()}, {*members}
+        )
+        self.teams.append(made)
+        return made
+
     def now(self) -> datetime:
         return self.clock().astimezone(ZONE)
 
     def new_issue(self, author: str, title: str, body: str = "", labels: tuple[int, ...] = ()) -> Issue:
         number = len(self.issues) + 1
         self.issues[number] = Issue(
-            number, title, body, author, self.now(), self.now(), labels=[*dict.fromkeys(labels)]
+            number, title, body, author, self.now(), self.now(), labels=[*dict.fromkeys(labels)], wip=self.wip
         )
         return self.issues[number]
 

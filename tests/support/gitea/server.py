@@ -6,6 +6,7 @@ What the description does not allow is kept in `violations`; `gitea_server` fail
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from tests.support.gitea.api import Api, Refused, Request, Response
+from tests.support.gitea.api import Api, Refused, Request, Response, team_members
 from tests.support.gitea.contents import Contents
 from tests.support.gitea.description import official
 
@@ -106,6 +107,9 @@ class GiteaServer:
             return Response(200, {"version": self.contents.version})
         if (method, path) == ("GET", "/user"):
             return self._me(user)
+        if method == "GET" and (found := re.fullmatch(r"/teams/(\d+)/members(?:/([^/]+))?", path)):
+            self._require_scope(user, "read:organization")
+            return team_members(self.api, int(found[1]), found[2], user)
         home, former = (
             f"/repos/{self.contents.owner}/{name}" for name in (self.contents.name, self.contents.former_name)
         )
@@ -117,10 +121,13 @@ class GiteaServer:
         return self.api.answer(Request(method, path[len(home) :].strip("/"), query, body, user))
 
     def _me(self, user: str) -> Response:
-        scopes = self.contents.accounts[user].scopes
-        if scopes is not None and "read:user" not in scopes:
-            raise Refused(403, "token does not have at least one of required scope(s), required=[read:user]")
+        self._require_scope(user, "read:user")
         return Response(200, self.api.shapes.user(user))
+
+    def _require_scope(self, user: str, scope: str) -> None:
+        scopes = self.contents.accounts[user].scopes
+        if scopes is not None and scope not in scopes:
+            raise Refused(403, f"token does not have at least one of required scope(s), required=[{scope}]")
 
 
 def _error(status: int, message: str, url: str) -> Response:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from zlib import crc32
 
-from tests.support.gitea.contents import Comment, Contents, Issue, Label, Pull, Remark, Review, Status
+from tests.support.gitea.contents import Comment, Contents, Issue, Label, Pull, Remark, Review, Status, Team
 
 Json = dict[str, Any]
 
@@ -23,6 +23,18 @@ class Shapes:
     def user(self, login: str) -> Json:
         return {"id": crc32(login.encode()) % 1000, "login": login, "login_name": "", "full_name": "", "active": False}
 
+    def team(self, team: Team) -> Json:
+        return {
+            "id": team.id,
+            "name": team.name,
+            "description": "",
+            "includes_all_repositories": False,
+            "can_create_org_repo": False,
+            "permission": team.permission,
+            "units": [*team.units],
+            "units_map": team.units,
+        }
+
     def repository(self, viewer: str) -> Json:
         kept = self._contents
         permission = kept.accounts[viewer].permission
@@ -31,7 +43,7 @@ class Shapes:
             "owner": self.user(kept.owner),
             "name": kept.name,
             "full_name": f"{kept.owner}/{kept.name}",
-            "empty": False,
+            "empty": kept.empty,
             "private": False,
             "html_url": self._home,
             "url": self._api,
@@ -39,7 +51,7 @@ class Shapes:
             "default_branch": "main",
             "archived": kept.archived,
             "has_issues": kept.has_issues,
-            "has_pull_requests": True,
+            "has_pull_requests": kept.has_pull_requests,
             "permissions": {
                 "admin": permission in {"admin", "owner"},
                 "push": permission in {"write", "admin", "owner"},

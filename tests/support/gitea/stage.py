@@ -53,6 +53,11 @@ def settings_at(location: Location) -> ForgeSettings:
     return ForgeSettings(Path(), "nobody", Noon(), read_mapping, write_mapping, location=location, sleep=Waits())
 
 
+def forge_with(location: Location, token: str) -> GiteaForge:
+    """The forge as the holder of *token* sees it."""
+    return GiteaForge(replace(settings_at(location), environment={"GITEA_TOKEN": token}))
+
+
 def forge_at(url: str, ca_file: Path | None = None, **environment: str) -> GiteaForge:
     """A forge at an address of one's own choice, as `irontree`."""
     tokens = {"GITEA_TOKEN": "token-of-irontree", **environment}

@@ -24,7 +24,7 @@ from irontree.errors import FORGE_FAILED, LogDamaged, RemoteFailed, RemoteUnavai
 from irontree.ports import CommitCheck, PullRequest, Remark, Review, Stream
 from irontree.services.delivery.comments import comment_marker, post_once
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
-from irontree.services.execution.publication import STATUS_NAME, has_merged
+from irontree.services.execution.publication import has_ci, has_merged, of_ci
 from irontree.services.loops.loop import read_loops, skipped
 from irontree.services.record import World, merged_ref, read_world, record
 from irontree.services.work.preflight import block
@@ -138,12 +138,12 @@ def lift_draft(app: App, state: TaskState) -> None:
 
     If CI has checked the commit underneath, the next check of the request decides (R15).
     """
-    if not state.is_proposed or state.base_sha is None:
+    if not state.is_proposed:
         return
     try:
         request = app.forge().read_pull_request(state.request or 0)
-        if request and request.state == "open" and not _of_ci(app.forge().commit_checks(state.base_sha)):
-            _make_ready_where_due(app, state, request, _of_ci(app.forge().commit_checks(request.head_sha)))
+        if request and request.state == "open" and not has_ci(app, state):
+            _make_ready_where_due(app, state, request, of_ci(app.forge().commit_checks(request.head_sha)))
     except FORGE_FAILED as error:
         app.progress.note(f"the request of #{state.issue_number} is still a draft: {error.message}")
 
@@ -185,7 +185,7 @@ def settle_request(app: App, world: World, state: TaskState) -> TaskState | None
         return _closed(app, state, request)
     if request.merged:
         return _merged(app, world, state, request)
-    checks = _of_ci(app.forge().commit_checks(request.head_sha))
+    checks = of_ci(app.forge().commit_checks(request.head_sha))
     records = app.log.read(state.issue_number).records
     unheard = [check for check in checks if (_named(check), request.head_sha) not in failures_heard(records)]
     objection = objection_to(request, app.forge().reviews(request.number), unheard, reviews_heard(records))
@@ -201,8 +201,9 @@ def _make_ready_where_due(app: App, state: TaskState, request: PullRequest, chec
         return
     ledger = app.deliveries.load(state.issue_number)
     ready = f"{request.number} {state.run_sequence}"
-    if request.draft and ledger.ready != ready:
-        app.forge().edit_pull_request(request.number, draft=False)
+    if ledger.ready != ready:
+        if request.draft:
+            app.forge().edit_pull_request(request.number, draft=False)
         app.deliveries.save(state.issue_number, replace(ledger, ready=ready))
     _ask_people_where_due(app, state, request)
 
@@ -259,10 +260,6 @@ def objection_to(
         return Objection(", ".join(authors), "\n".join(remarks) or NO_REVIEW_TEXT, tuple(one.id for one in said))
     red = next((check for check in checks if check.state == "failure"), None)
     return Objection("CI", check=red) if red else None
-
-
-def _of_ci(checks: Sequence[CommitCheck]) -> tuple[CommitCheck, ...]:
-    return tuple(check for check in checks if check.name != STATUS_NAME)
 
 
 def _lines(review: Review) -> list[str]:

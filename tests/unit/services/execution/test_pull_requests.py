@@ -10,7 +10,7 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
-from irontree.errors import GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
+from irontree.errors import AccessRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import AgentTask, CommitCheck
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
@@ -120,63 +120,32 @@ def test_a_refused_push_is_a_persons_question(scene: Scene):
     assert scene.state().blocking_check == "authentication"
 
 
-def test_it_is_a_draft_until_the_log_calls_it_verified(scene: Scene):
+def test_it_is_opened_ready_where_no_ci_is_to_be_waited_for(scene: Scene):
+    """Its commit passed every check of ours: a draft would be made ready a second later."""
     dies_before_its_event(scene)
-    assert request(scene).draft
+    assert not request(scene).draft
     perform(scene.app, Verify(GREETING))
     assert not request(scene).draft
 
 
-def asking(scene: Scene) -> Scene:
-    """A scene whose plan names who reviews and who is assigned."""
-    people = {"reviewers": ("grace", "us"), "assignees": ("bob",)}
-    publish = scene.policy.publish.model_copy(update=people)
-    scene.policy = scene.policy.model_copy(update={"publish": publish})
-    return scene
-
-
-def test_reviewers_are_asked_and_people_assigned_once_when_it_is_ready(scene: Scene):
-    work(asking(scene))
-    assert (scene.tracker.assignees, scene.tracker.requested) == ({1: ("bob",), 2: ("bob",)}, {2: ("grace",)})
-    scene.tracker.requested.clear()
-    scene.tracker.assignees.clear()
-    look(scene)
-    assert (scene.tracker.assignees, scene.tracker.requested) == ({}, {}), "whoever takes it back has a reason"
-
-
-def test_nobody_is_asked_while_ci_is_at_work(scene: Scene):
+def test_it_is_opened_as_a_draft_where_ci_checks_what_it_stands_on(scene: Scene):
     scene.tracker.check(scene.repository.remote["main"], CommitCheck("build", "success", ""))
-    work(asking(scene))
-    scene.tracker.check(request(scene).head_sha, CommitCheck("build", "pending", ""))
+    dies_before_its_event(scene)
+    assert request(scene).draft
+
+
+def test_one_that_was_opened_ready_and_made_a_draft_by_a_person_stays_one(scene: Scene):
+    work(scene)
+    scene.forge_seen.edit_pull_request(request(scene).number, draft=True)
     look(scene)
-    assert scene.tracker.requested == {}
-    scene.tracker.check(request(scene).head_sha, CommitCheck("build", "success", ""))
-    look(scene)
-    assert scene.tracker.requested == {2: ("grace",)}
+    assert request(scene).draft
 
 
-def test_an_account_that_cannot_be_asked_is_a_warning_and_stops_nothing(scene: Scene):
-    class Strict(Refusing):
-        def __getattr__(self, name: str):
-            def refuses(*_: object) -> None:
-                raise RemoteFailed("there is no account grace")
-
-            return refuses if name == self._method else getattr(self._forge, name)
-
-    scene.forge_seen = Strict(scene.forge_seen, "request_reviews")
-    work(asking(scene))
-    assert scene.deliveries.load(1).warnings == ("publish.reviewers of request #2: there is no account grace",)
-    assert not request(scene).draft
-    assert scene.tracker.assignees[2] == ("bob",)
-
-
-def test_an_outage_delays_the_asking(scene: Scene):
-    up, scene.forge_seen = scene.forge_seen, Refusing(scene.forge_seen, "request_reviews")
-    work(asking(scene))
-    assert scene.tracker.requested == {}
-    scene.forge_seen = up
-    look(scene)
-    assert scene.tracker.requested[2] == ("grace",)
+def test_where_checks_may_not_be_read_it_is_opened_as_a_draft(scene: Scene):
+    refusing = Refusing(scene.forge_seen, "commit_checks", AccessRefused("no", reason="permission"))
+    scene.forge_seen = refusing
+    work(scene)
+    assert request(scene).draft
 
 
 def test_it_stays_a_draft_while_ci_is_at_work(scene: Scene):
