@@ -277,9 +277,12 @@ class GiteaForge:
         teams = self._teams()
         if teams is None:
             return level == "write" if level else login == self._find("", "repository")["owner"]["login"]
-        if any(rest.writes_code(team) and self._is_member(team, login) for team in teams):
+        if any(rest.writes_code(team) and self._is_member(team, login, unseen=False) for team in teams):
             return True
-        return level == "write" and self._is_there(f"collaborators/{quote(login, safe='')}")
+        if level != "write" or not self._is_there(f"collaborators/{quote(login, safe='')}"):
+            return False
+        # An invitation to read beside a team that writes issues shows the same: then the level may be the team's.
+        return not any(team["permission"] == "write" and self._is_member(team, login, unseen=True) for team in teams)
 
     def _permission(self, login: str) -> str:
         """What the server says of that account; empty if it is not there, or if we may not ask: administrators may."""
@@ -296,12 +299,12 @@ class GiteaForge:
             return None
         return list(answer.data or ()) if answer.status == HTTPStatus.OK else []
 
-    def _is_member(self, team: rest.Json, login: str) -> bool:
-        """Whether the account is in the team; False if we are neither in it nor own the organization."""
+    def _is_member(self, team: rest.Json, login: str, *, unseen: bool) -> bool:
+        """Whether the account is in the team; *unseen* if we are neither in it nor own the organization."""
         try:
             return self._client.read_of_server(f"teams/{team['id']}/members/{quote(login, safe='')}").ok
         except AccessRefused as refused:
-            return bool(_none_where_denied(refused))
+            return bool(_none_where_denied(refused)) or unseen
 
     def _is_there(self, path: str) -> bool:
         """Whether the server knows it here; an account that does not exist is refused with 422."""

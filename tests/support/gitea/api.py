@@ -90,7 +90,8 @@ class Api:
     def permission(self, user: str) -> str:
         """What is told of an account: its units are left out, a team of administrators owns (the same, 340-346)."""
         mine = [team.permission for team in self.contents.teams or () if user in team.members]
-        return "owner" if {"admin", "owner"} & {*mine} else self.contents.accounts[user].permission
+        own = self.contents.accounts[user].permission
+        return "owner" if {"admin", "owner"} & {*mine} else max((own, *mine), key=RANK.__getitem__)
 
     def issue(self, number: str) -> Issue:
         """With issues switched off, pull requests are still there under the same addresses."""

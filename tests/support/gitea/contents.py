@@ -115,7 +115,10 @@ class Account:
 
 @dataclass
 class Team:
-    """A team of the organization. *permission* is `none` or `admin`: below that its *units* count."""
+    """A team of the organization. *permission* is `admin` or, where its *units* count, `none`.
+
+    One that was made in the browser has the narrowest of its units there: `write` for issues alone too.
+    """
 
     id: int
     name: str

@@ -41,5 +41,6 @@ ROWS = (
     of_teams({"code": "read", "issues": "write", "pulls": "write"}, may_push=False),
     of_teams({"pulls": "read"}, {"code": "write"}, may_push=True),
     of_teams({"permission": "admin"}, may_push=True),
+    of_teams({"issues": "write", "permission": "write"}, may_push=False),
     of_teams({"code": "read"}, may_push=True, collaborator="write"),
 )
