@@ -31,16 +31,16 @@ def main_worktree(git: Git) -> Path:
 
 def worktrees(git: Git) -> tuple[Worktree, ...]:
     """All worktrees, the main one first. Raises NotARepository if there is no repository."""
-    answer = git.ask("worktree", "list", "--porcelain")
+    answer = git.ask("worktree", "list", "--porcelain", "-z")
     if answer.exit_code != 0:
         reason = answer.stderr.decode("utf-8", "replace").strip()
         raise NotARepository(f"{git.folder}: {reason}", remedy="go to a git repository, or make one with `git init`")
-    entries = answer.stdout.decode("utf-8", "surrogateescape").split("\n\n")
+    entries = answer.stdout.decode("utf-8", "surrogateescape").split("\0\0")
     return tuple(_entry(entry) for entry in entries if entry)
 
 
 def _entry(text: str) -> Worktree:
-    fields = dict(line.partition(" ")[::2] for line in text.splitlines())
+    fields = dict(line.partition(" ")[::2] for line in text.split("\0"))
     return Worktree(Path(fields["worktree"]), fields.get("branch"), "bare" in fields)
 
 
@@ -63,11 +63,11 @@ def _configured(git: Git) -> Path | None:
 
 def _own_worktree(git: Git, main: Worktree) -> Path | None:
     """The current worktree, if it is the main one: for a submodule git lists its git folder instead."""
-    found = None if main.bare else git.find("rev-parse", "--path-format=absolute", "--git-dir", "--show-toplevel")
-    if not found:
-        return None
-    git_dir, _, top = found.partition("\n")
-    return Path(top) if Path(git_dir) == common_dir(git) else None
+    git_dir, top = (
+        None if main.bare else git.find("rev-parse", "--path-format=absolute", each)
+        for each in ("--git-dir", "--show-toplevel")
+    )
+    return Path(top) if git_dir and top and Path(git_dir) == common_dir(git) else None
 
 
 def _worktree_of_modules(git: Git) -> Path | None:

@@ -139,3 +139,11 @@ def test_what_init_wants_to_know(project):
     assert repository.default_target("origin") == "main"
     git(project.root, "switch", "--quiet", "--detach")
     assert repository.current_branch() is None
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "ends\n", 'a "quoted" one', "-dash", "not\udcff8"])
+def test_a_folder_may_have_any_name(project, tmp_path, name):
+    project.root.rename(there := tmp_path / name)
+    git(there, "worktree", "add", "--quiet", "--detach", str(tmp_path / f"{name}-linked"))
+    for start in (there, tmp_path / f"{name}-linked"):
+        assert project.opened(start).root == there
