@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from irontree.errors import NotARepository
+from irontree.errors import EnvironmentRefused, NotARepository
 from irontree.repository.git import Git
 
 
@@ -21,12 +21,26 @@ def main_worktree(git: Git) -> Path:
     """The main worktree of the repository that *git*'s folder is in; the folder itself for a submodule's.
 
     A bare repository has none: `git config irontree.dir` then names the linked worktree that takes its place.
-    Raises NotARepository.
+    Raises NotARepository, and EnvironmentRefused for a folder whose name is no text.
     """
     main = worktrees(git)[0]
     if not main.bare and _is_worktree(main.path):
-        return main.path
-    return _configured(git) or _own_worktree(git, main) or _worktree_of_modules(git) or _refuse(main)
+        found = main.path
+    else:
+        found = _configured(git) or _own_worktree(git, main) or _worktree_of_modules(git) or _refuse(main)
+    _require_text(found)
+    return found
+
+
+def _require_text(folder: Path) -> None:
+    """Refuse a name that is not UTF-8: it is told to the server, written into archives and shown on pages."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise EnvironmentRefused(
+            f"the name of the folder {ascii(str(folder))} is not UTF-8 text",
+            remedy="rename the folder, or the one that it is in",
+        ) from None
 
 
 def worktrees(git: Git) -> tuple[Worktree, ...]:
