@@ -38,7 +38,7 @@ def _require_text(folder: Path) -> None:
         str(folder).encode()
     except UnicodeEncodeError:
         raise EnvironmentRefused(
-            f"the name of the folder {ascii(str(folder))} is not UTF-8 text",
+            f"the name of the folder {str(folder)!a} is not UTF-8 text",
             remedy="rename the folder, or the one that it is in",
         ) from None
 
