@@ -16,6 +16,7 @@ from irontree.domain.comments import plain, reply_problems, slim
 from irontree.domain.text import harmless, without_secrets
 
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
+_MARKUP = re.compile(r"[\\`\[\]&]")
 _TAG = re.compile(r"<(?=[!/?a-z])", re.IGNORECASE)
 _OWN_MARKER = re.compile(r"<!--\s*irontree:")
 # HTML blocks that only their own end closes.
@@ -51,6 +52,7 @@ class JinjaRenderer:
             "code": code,
             "cut": cut,
             "inline": inline,
+            "literal": literal,
             "markdown": markdown,
             "one_line": one_line,
             "plain": plain,
@@ -87,6 +89,11 @@ def visible(value: object) -> str:
 def text(value: object, limit: int | None = None) -> str:
     """One line of Markdown text."""
     return visible(one_line(value, limit))
+
+
+def literal(value: object, limit: int | None = None) -> str:
+    """One line that is shown as it was written: no link, image, code or reference, none of which is seen in full."""
+    return _MARKUP.sub(r"\\\g<0>", one_line(value, limit))
 
 
 def cell(value: object, limit: int | None = 200) -> str:

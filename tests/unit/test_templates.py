@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from irontree.domain.comments import MAX_CHARACTERS, comment_problems, reply_problems, status_problems
 from irontree.domain.halt import RULE, RULES
@@ -421,3 +422,28 @@ def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: st
     assert ("Your other branches stay" in shown) is bool(publish.remote)
     assert "If `package.json` appears" in shown
     assert "Loop Mode" not in shown
+
+
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[the login check is removed]: https://example.org",
+        "![pixel](https://example.org/p.png) done",
+        "[approve](https://example.org/approve) done",
+        "done\\[approve](https://example.org)",
+        "a &#60;b&#62; c &lrm;d",
+    ],
+)
+def test_a_comment_that_asks_shows_what_somebody_wrote_to_the_letter(text, asked):
+    """Whoever approves by comment reads criteria and questions there: a reference would hide one (R20)."""
+    told = approval(text) | {"questions": (text,) if asked else ()}
+    shown = RENDERER.render("comments/approval-asked.md", approval=told | {"policy": policy("x")}, marker=MARKER)
+    tokens = MarkdownIt("commonmark").parse(shown)
+    [line] = [token for token in tokens if token.type == "inline" and text[:4] in _words(token)][:1]
+    assert text in _words(line)
+    assert {child.type for child in line.children} <= {"text", "text_special", "code_inline", "softbreak"}
+
+
+def _words(inline: Token) -> str:
+    return "".join(child.content for child in inline.children or ())

@@ -175,17 +175,21 @@ class _Note(NamedTuple):
 
 
 def _abandoned(path: Path) -> _Note | None:
-    """The note of a command whose program is dead; `None` if it lives, or has just ended."""
+    """The note of a command whose program is dead; `None` if it lives, has just ended, or the note is none of ours."""
     if is_held(path):
         return None
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return _Note(path, str(found["command"]), Path(found["git_dir"]), float(found["since"]))
-    except FileNotFoundError:
+        note = _Note(path, str(found["command"]), Path(found["git_dir"]).resolve(), float(found["since"]))
+    except (FileNotFoundError, IsADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError):  # it died while it wrote this: no command had begun
-        path.unlink(missing_ok=True)
-        return None
+    except (ValueError, KeyError, TypeError, RecursionError):  # it died while it wrote this: no command had begun
+        note = None
+    # A note tells what to delete: one that this program does not write is followed nowhere.
+    if note and note.command in _TAKES and note.git_dir.is_relative_to(path.parent.parent.resolve()):
+        return note
+    path.unlink(missing_ok=True)
+    return None
 
 
 def _locks(folder: Path, names: Sequence[str]) -> Iterator[Path]:

@@ -34,6 +34,7 @@ _HALF_WAY: Final = re.compile(
     r"unable to (write|unlink|create file)|cannot lock ref|update_ref failed|No space left", re.IGNORECASE
 )
 """How git says that it failed behind its first change; what it refuses before has none of these words."""
+_SHA: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DISK: Final = Disk()
 
 
@@ -44,6 +45,12 @@ class Move(NamedTuple):
     branch: str
     before: str
     after: str
+
+
+def _is_ours(move: Move) -> bool:
+    """Whether it names what this program writes down: git would take other words for options."""
+    is_named = move.branch.startswith("refs/heads/") and "\n" not in move.branch and "\0" not in move.worktree
+    return is_named and bool(_SHA.fullmatch(move.before) and _SHA.fullmatch(move.after))
 
 
 class _Entry(NamedTuple):
@@ -101,8 +108,9 @@ class Moving:
         """The move that was cut off, or `None`."""
         data = read_bytes(self.record, _RECORD_BYTES)
         try:
-            return Move(**json.loads(data)) if data else None
-        except (ValueError, TypeError):  # written by a later version, or by hand
+            move = Move(**json.loads(data)) if data else None
+            return move if move and _is_ours(move) else None
+        except (ValueError, TypeError, AttributeError, RecursionError):  # written by a later version, or by hand
             return None
 
     def settle(self) -> None:

@@ -87,6 +87,31 @@ def test_what_it_cannot_have_locked_is_somebody_elses(project, repository, lock,
     assert left.exists()
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"command": "merge", "git_dir": "{outside}", "since": 0},
+        {"command": "merge", "git_dir": "{git_dir}/../../outside", "since": 0},
+        {"command": "worktree", "git_dir": "{git_dir}", "since": 0},
+        {"command": "merge", "git_dir": "\0", "since": 0},
+    ],
+)
+def test_a_note_that_is_not_ours_deletes_nothing_and_stops_nobody(project, repository, heard, forged):
+    """Whoever may write into a shared repository must not say what another user's driver deletes."""
+    outside = project.root.parent / "outside"
+    (outside / "refs").mkdir(parents=True)
+    (outside / "index.lock").touch()
+    written = note(project, "merge")
+    known = {"{outside}": str(outside), "{git_dir}": str(project.root / ".git")}
+    for name, path in known.items():
+        forged = {**forged, "git_dir": forged["git_dir"].replace(name, path)}
+    written.write_text(json.dumps(forged))
+    settle(repository)
+    assert (outside / "index.lock").exists()
+    assert not written.exists()
+    assert heard.lines == []
+
+
 def test_nothing_is_removed_while_a_command_of_ours_or_any_git_is_at_work(project, repository, lock):
     left, written = lock("packed-refs.lock"), note(project, "update-ref")
     with open(written, opener=open_lock) as living:

@@ -6,6 +6,7 @@ the branch. What no hook reaches is laid out by hand as git leaves it.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from dataclasses import replace
@@ -209,6 +210,32 @@ def test_who_has_gone_on_meanwhile_is_left_alone(place):
     place.settle()
     assert (head(place.root), place.status()) == (mine, "")
     assert not (place.root / ".git/irontree/move.json").exists()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"after": "--output={victim}"},
+        {"branch": "refs/heads/main\n"},
+        {"branch": 1},
+        {"worktree": 1},
+        {"worktree": "\0"},
+        {"before": None},
+    ],
+)
+def test_a_record_that_is_not_ours_moves_nothing_and_is_no_option_of_git(place, tmp_path, forged):
+    victim = tmp_path / "victim"
+    victim.write_text("mine\n")
+    move = Move(str(place.root), "refs/heads/main", place.before, place.after)._asdict()
+    said = {key: value.format(victim=victim) if isinstance(value, str) else value for key, value in forged.items()}
+    record = place.root / ".git/irontree/move.json"
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(json.dumps({**move, **said}))
+    write(place.root, **{"app.py": "new\n"})
+    place.settle()
+    assert victim.read_text() == "mine\n"
+    assert not record.exists()
+    place.assert_put_back("M app.py")
 
 
 def test_what_git_refuses_from_the_start_is_nothing_that_was_cut_off(place):
