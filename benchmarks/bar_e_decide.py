@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,9 +21,12 @@ from irontree.domain.events import Record, TaskPublished
 from irontree.domain.machine import evolve
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
+from irontree.forges import ForgeSettings
+from irontree.forges.local import LocalForge
 from irontree.services.execution.publish import publish
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.sources import propose
+from irontree.store.codec import read_mapping, write_mapping
 from tests.support.approving import write_plan
 from tests.support.world import Scene
 
@@ -67,6 +71,7 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     yield Comparison(name, GROWTH_BAR, pairs_of(rounds, float))
     yield from _planning(effort, many, few)
     yield from _publication(effort, many // 2, few // 2)
+    yield from _publication_as_files(effort, many // 10, few // 10)
 
 
 def _planning(effort: Effort, many: int, few: int) -> Iterator[Comparison]:
@@ -86,6 +91,17 @@ def _planning(effort: Effort, many: int, few: int) -> Iterator[Comparison]:
 def _publication(effort: Effort, many: int, few: int) -> Iterator[Comparison]:
     name = f"e: publish {many:,} tasks against {few:,}"
     rounds = alternate(lambda: published(many), lambda: published(few), effort.pairs, effort.watching(name))
+    yield Comparison(name, TENFOLD_BAR, pairs_of(rounds, float))
+
+
+def _publication_as_files(effort: Effort, many: int, few: int) -> Iterator[Comparison]:
+    name = f"e: publish {many:,} tasks as files against {few:,}"
+    rounds = alternate(
+        lambda: published(many, as_files=True),
+        lambda: published(few, as_files=True),
+        effort.pairs,
+        effort.watching(name),
+    )
     yield Comparison(name, TENFOLD_BAR, pairs_of(rounds, float))
 
 
@@ -112,13 +128,16 @@ def planned(size: int) -> float:
         return _cpu_of(plan)
 
 
-def published(size: int) -> float:
-    """CPU seconds of the publication of *size* tasks on the doubles."""
+def published(size: int, *, as_files: bool = False) -> float:
+    """CPU seconds of the publication of *size* tasks on the doubles, or on the forge of files and the other doubles."""
     with TemporaryDirectory() as folder:
         scene = Scene(Path(folder, "repository"), Path(folder, "cache"))
+        app, settings = scene.app, ForgeSettings(Path(folder, "forge"), "us", scene.clock, read_mapping, write_mapping)
+        if as_files:
+            app = replace(app, forge=cache(lambda: LocalForge(settings)))
         proposal = propose(scene.app, scene.write(document(size)))
         plan = write_plan(scene.app, proposal, proposal.revision, "ada")
-        return _cpu_of(lambda: publish(scene.app, plan))
+        return _cpu_of(lambda: publish(app, plan))
 
 
 def half_done(size: int) -> Half:

@@ -45,6 +45,7 @@ from prefect.workers.process import ProcessWorker
 from irontree.app import App
 from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
+from irontree.files import ScratchFolder
 from irontree.flows.runs.runs import tags
 from irontree.flows.server.connection import FINISH, RUNNER, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
@@ -89,8 +90,9 @@ class Serving:
     def __init__(
         self, deployments: Sequence[Served], *, environment: Mapping[str, str], folder: Path, by: By = "runner"
     ) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="irontree-serving-")
-        self._finish = Path(self._folder.name) / "finish"
+        self._scratch = ScratchFolder("serving")
+        self._finish = self._scratch.path / "finish"
+        self._stopped = False
         self._log = folder / f"serving-{deployments[0].name if by == 'runner' else 'all'}.log"
         self._log_start = size(self._log)
         self._held = ExitStack()
@@ -104,7 +106,7 @@ class Serving:
             log=self._log,
             talk=True,
         )
-        order = {"folder": self._folder.name, "log": str(self._log), "limit": LIMIT, "by": by}
+        order = {"folder": str(self._scratch.path), "log": str(self._log), "limit": LIMIT, "by": by}
         self._order({**order, "deployments": [asdict(served) for served in deployments]})
 
     def wait_ready(self, timeout: float = 60) -> dict[str, str]:
@@ -133,14 +135,15 @@ class Serving:
 
     def stop(self) -> None:
         """End the child and all flow processes at once and clean up; the server is not told."""
-        if not Path(self._folder.name).exists():
+        if self._stopped:
             return  # done already; the group's id may have been reused
+        self._stopped = True
         with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
             os.killpg(self._program.pid, signal.SIGKILL)
         self._program.wait()
         cast("IO[bytes]", self._program.stdout).close()
         self._held.close()
-        self._folder.cleanup()
+        self._scratch.remove()
 
     def _order(self, order: Mapping[str, Any]) -> None:
         with (

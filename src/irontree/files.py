@@ -1,15 +1,20 @@
-"""File effects: durable and plain replacement, kernel locks, disk errors; and whether a process lives."""
+"""File effects: durable and plain replacement, kernel locks, scratch folders, disk errors; does a process live."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
+import stat
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from irontree.errors import EnvironmentRefused
 
@@ -198,3 +203,77 @@ def open_lock(path: str | Path, _flags: int = 0, *, create: bool = True) -> int:
         if os.fstat(descriptor).st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
     return descriptor
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock of *path*; a missing file is held by nobody. Raises OSError."""
+    try:
+        descriptor = open_lock(path, create=False)
+    except FileNotFoundError:
+        return False
+    try:
+        return not take_lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- Scratch folders, in the folder of temporary files
+
+_SCRATCH = re.compile(r"irontree-(?:serving|handing|export|import|record)-[a-z0-9_]{8}")
+ALIVE = ".irontree-alive"
+"""The file in a scratch folder that stays locked as long as whoever made it lives."""
+_YOUNG_SECONDS = 60
+"""A folder so young may not be locked yet."""
+
+
+class ScratchFolder:
+    """A folder of this user alone, named `irontree-PURPOSE-…`, until `remove`; making one removes what kills left.
+
+    Whether its maker lives is asked of the kernel lock and not of a process id: containers that share the folder of
+    temporary files do not see each other's processes. *purpose* is one of those in `_SCRATCH`. Raises OSError.
+    """
+
+    def __init__(self, purpose: str, within: Path | None = None) -> None:
+        within = within or Path(tempfile.gettempdir())
+        remove_abandoned_scratch(within)
+        self.path = Path(tempfile.mkdtemp(prefix=f"irontree-{purpose}-", dir=within))
+        self._lock = open_lock(self.path / ALIVE)
+        take_lock(self._lock)
+
+    def remove(self) -> None:
+        """Remove it with all that is in it, once; what cannot be removed now goes at a later start."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def remove_abandoned_scratch(within: Path) -> int:
+    """Remove the scratch folders of this user in *within* whose makers are gone; returns how many."""
+    try:
+        found = [path for path in within.iterdir() if _SCRATCH.fullmatch(path.name)]
+    except OSError:
+        return 0
+    return sum(map(_remove_if_abandoned, found))
+
+
+def _remove_if_abandoned(folder: Path) -> bool:
+    """Without the file that its maker locks it may be anything of the user's: it stays."""
+    with suppress(OSError):
+        facts = folder.lstat()
+        is_ours = stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+        if is_ours and time.time() - facts.st_mtime > _YOUNG_SECONDS:
+            descriptor = open_lock(folder / ALIVE, create=False)
+            try:
+                if take_lock(descriptor):
+                    shutil.rmtree(folder)
+                    return True
+            finally:
+                os.close(descriptor)
+    return False

@@ -367,7 +367,7 @@ class Upkeep(Protocol):
     """Clean-up of crash leftovers under `.mino/`, and of caches."""
 
     def remove_leftovers(self) -> int:
-        """Remove half-written files without a live writer; returns how many."""
+        """Remove half-written files and scratch folders whose makers are gone; returns how many."""
 
     def drop_caches(self) -> None:
         """Drop everything derived from the log that only saves time."""
@@ -865,6 +865,12 @@ class Repository(Protocol):
 
     def backup_failure(self) -> BackupFailure | None:
         """What has kept the log from being backed up since the last time that it could be; `None` if nothing."""
+
+    def remove_leftovers(self) -> int:
+        """Remove what killed commands left in the private workspaces; returns how many files and folders.
+
+        The caller holds the driver lock, and nothing is at work in them.
+        """
 
     def left_locks(self) -> tuple[LeftLock, ...]:
         """Locks in the repository's git that nobody seems to hold, and that are not known to be ours."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from irontree.forges import ForgeSettings
 from irontree.forges.local import LocalForge
 from irontree.ports import Label
 from irontree.store.codec import read_mapping, write_mapping
+from tests.support.lines import lines_run
 
 BY_HAND = """\
 ---
@@ -132,6 +134,38 @@ def test_the_number_of_a_deleted_issue_is_never_given_again(forge: LocalForge, f
     forge.create_issue("First", "")
     (folder / "issues" / "0001.md").unlink()
     assert forge.create_issue("Second", "").number == 2
+
+
+def test_a_number_that_a_killed_writer_took_is_skipped(forge: LocalForge, folder: Path):
+    """It was killed between the counter and the file."""
+    forge.create_issue("First", "")
+    (folder / "issues" / ".last").write_text("2\n")
+    assert forge.create_issue("Third", "").number == 3
+
+
+def test_a_file_that_somebody_wrote_since_ours_has_its_number(forge: LocalForge, folder: Path):
+    forge.create_issue("First", "")
+    time.sleep(0.02)  # a tick of the file system's clock
+    (folder / "issues" / "0004.md").write_text("By hand")
+    assert forge.create_issue("Next", "").number == 5
+
+
+def test_publishing_reads_no_file_of_others_again_and_lists_the_folder_no_more(forge: LocalForge, folder: Path):
+    """A listing, or a look at each file, for each new issue would take the square of their number."""
+    few, many = (work_of_creating(open_forge(folder / str(size)), size) for size in (20, 80))
+    assert many < 4.4 * few
+
+
+def work_of_creating(forge: LocalForge, size: int) -> int:
+    """Lines of our own code that run while so many issues are created, each after a look for a faster one."""
+
+    def create() -> None:
+        for number in range(1, size + 1):
+            forge.create_issue("One", f"marker {number}")
+            forge.find_issues_before(number, f"marker {number}")
+
+    forge.find_issues("none")
+    return lines_run(create)
 
 
 def test_the_number_of_a_deleted_comment_is_never_given_again(forge: LocalForge, folder: Path):

@@ -21,7 +21,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from irontree.errors import EnvironmentRefused
+from irontree.files import ScratchFolder
 from irontree.processes.relay import Channel, relay
 from irontree.processes.running import Captured, capture
 
@@ -130,8 +130,8 @@ def record(recording: Recording, command: Sequence[str], environment: Mapping[st
     """
     recording.folder.mkdir(parents=True, exist_ok=True)
     recording.result.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as scratch, recording.session.open("w", encoding="utf-8") as file:
-        camera = _Camera(workspace, Path(scratch), environment)
+    with ScratchFolder("record") as scratch, recording.session.open("w", encoding="utf-8") as file:
+        camera = _Camera(workspace, scratch.path, environment)
         before = camera.tree()
         tape = Tape(file, _secrets(environment))
         code = relay(command, cwd=workspace, environment=environment, on_line=tape.note)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from irontree.cli.parser import JSON, argument, wait
 from irontree.domain.checks import DETECTION, commands_for
 from irontree.domain.plan import ExecutionPolicy
 from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible
+from irontree.files import ScratchFolder
 from irontree.repository import GitRepository
 from irontree.services.consistency.audit import audit
 from irontree.services.loops.loop import open_loops
@@ -92,8 +92,8 @@ def export(app: App, repository: GitRepository, target: Path) -> Manifest:
     events = _events(app)
     if not events:
         raise NotEligible(f"{repository.root} has no log to move", remedy="set the other place up: irontree init")
-    with tempfile.TemporaryDirectory(prefix="irontree-export-") as folder:
-        bundle = Path(folder) / BUNDLE
+    with ScratchFolder("export") as scratch:
+        bundle = scratch.path / BUNDLE
         refs = repository.pack_refs(bundle)
         sources = {BUNDLE: bundle, **dict(files_to_pack(layout))}
         branch = repository.current_branch()
@@ -173,8 +173,8 @@ def take_in(archive: Archive, repository: GitRepository, *, wait_seconds: float 
     Raises Refused or EnvironmentRefused before the first write if the archive is incomplete or another log is here.
     """
     layout, host = Layout(repository.root), socket.gethostname()
-    with tempfile.TemporaryDirectory(prefix="irontree-import-") as folder:
-        bundle = Path(folder) / BUNDLE
+    with ScratchFolder("import") as scratch:
+        bundle = scratch.path / BUNDLE
         archive.copy_bundle(bundle)
         repository.require_whole_refs(bundle, archive.manifest.refs)
         plan_import(archive, layout)

@@ -10,7 +10,7 @@ checks/{sha}.yml                 name: {state, description, url}
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Unpack, get_args
 
@@ -57,9 +57,8 @@ class LocalForge(LocalFiles):
     def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
         """Create an open issue under a number that no issue ever had."""
         with self._writing():
-            number = self._next_number()
             fields = {"title": one_line(title), "state": "open", "labels": [*dict.fromkeys(labels)]}
-            self._write_new(self._path(number), fields, body)
+            number = self._write_new_issue(fields, body)
         return self._issue(number)
 
     def read_issue(self, number: int) -> Issue | None:
@@ -69,12 +68,12 @@ class LocalForge(LocalFiles):
     def find_issues(self, *markers: str) -> tuple[Issue, ...]:
         """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
         wanted = as_lines(markers)
-        issues = map(self._issue, self._texts.holding(wanted))
-        return tuple(issue for issue in issues if not issue.pull_request and holds_one_of(issue.body, wanted))
+        return self._still_holding(self._texts.holding(wanted), wanted)
 
     def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
-        """Those with a lower number."""
-        return tuple(issue for issue in self.find_issues(marker) if issue.number < number)
+        """Those with a lower number than *number*, one of ours; only what came in between is read."""
+        wanted = as_lines((marker,))
+        return self._still_holding(self._texts.holding_before(number, wanted), wanted)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first."""
@@ -111,7 +110,7 @@ class LocalForge(LocalFiles):
         """Add a comment."""
         with self._writing():
             self._must_exist(number)
-            index = take_number(self._comments(number))
+            index = take_number(self._comments(number), numbers(self._comments(number)))
             self._write_new(self._comments(number) / file_name(index), {}, body)
         return self._comment(number, index)
 
@@ -232,6 +231,10 @@ class LocalForge(LocalFiles):
         return Links(None)
 
     # --- internals -------------------------------------------------------------------------------------------
+
+    def _still_holding(self, found: Iterable[int], wanted: frozenset[str]) -> tuple[Issue, ...]:
+        issues = (self._issue(number) for number in found if self._path(number).exists())
+        return tuple(issue for issue in issues if not issue.pull_request and holds_one_of(issue.body, wanted))
 
     def _comments(self, number: int) -> Path:
         return self._path(number).with_suffix("") / "comments"

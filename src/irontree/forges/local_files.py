@@ -81,6 +81,8 @@ class _Texts:
         self._folder = folder
         self._facts: dict[int, tuple[int, int, int] | None] = {}
         self._lines = LineIndex()
+        self._unread: set[int] = set()
+        self._has_looked = False
 
     def holding(self, markers: frozenset[str]) -> list[int]:
         """Numbers of the files that hold one of *markers* as a line of its own, ascending."""
@@ -93,7 +95,29 @@ class _Texts:
                 self._lines.put(number, split(read(self._folder / file_name(number))).body)
         # A file so young could still change without a sign of it.
         self._facts = {number: facts if facts[-1] < young else None for number, facts in found.items()}
+        self._unread.clear()
+        self._has_looked = True
         return self._lines.holding(markers)
+
+    def add(self, number: int, body: str) -> None:
+        """Remember a file that we created. What others created since the last look has a number between."""
+        if self._has_looked:
+            self._unread.update(range(self._lines.highest + 1, number))
+        self._put(number, body)
+
+    def holding_before(self, number: int, markers: frozenset[str]) -> list[int]:
+        """The same below *number*, one of ours: only numbers that nobody has looked at are read."""
+        if not self._has_looked:
+            return [found for found in self.holding(markers) if found < number]
+        for unread in sorted(self._unread):
+            if (path := self._folder / file_name(unread)).exists():
+                self._put(unread, split(read(path)).body)
+        self._unread.clear()
+        return [found for found in self._lines.holding(markers) if found < number]
+
+    def _put(self, number: int, body: str) -> None:
+        self._lines.put(number, body)
+        self._facts[number] = None
 
     def _now(self) -> Iterator[tuple[int, tuple[int, int, int]]]:
         """What changes with each file, by its number."""
@@ -111,6 +135,7 @@ class LocalFiles:
         self._folder = settings.folder
         self._account = settings.account
         self._texts = _Texts(self._issues)
+        self._our_change: int | None = None
 
     @property
     def _issues(self) -> Path:
@@ -147,8 +172,21 @@ class LocalFiles:
             ) from error
 
     def _next_number(self) -> int:
-        """A number that no issue and no pull request ever had."""
-        return take_number(self._issues, (*numbers(self._pulls), *self._settings.taken()))
+        """A number that no issue and no pull request ever had.
+
+        The folder is listed only if others changed it: a listing for each of our issues would take their square. Who
+        writes a file in the same tick as we do is not noticed; its number is still not given to another.
+        """
+        there = numbers(self._issues) if _changed_at(self._issues) != self._our_change else ()
+        return take_number(self._issues, (*there, *numbers(self._pulls), *self._settings.taken()))
+
+    def _write_new_issue(self, fields: Mapping[str, Any], body: str) -> int:
+        """Write an issue under the next number; the caller holds the lock."""
+        number = self._next_number()
+        self._write_new(self._issues / file_name(number), fields, body)
+        self._our_change = _changed_at(self._issues)
+        self._texts.add(number, body)
+        return number
 
     def _stamp(self) -> str:
         return utc_text(self._settings.clock.now())
@@ -212,11 +250,18 @@ def _entries_of(folder: Path) -> list[os.DirEntry[str]]:
         return []
 
 
-def take_number(folder: Path, taken: Iterable[int] = ()) -> int:
-    """One more than was ever given in *folder*, deleted files and *taken* included; a crash now only skips it."""
+def _changed_at(folder: Path) -> int | None:
+    """When a name in the folder was added or removed last, in nanoseconds; `None` without the folder."""
+    return folder.stat().st_mtime_ns if folder.is_dir() else None
+
+
+def take_number(folder: Path, taken: Iterable[int]) -> int:
+    """One more than was ever given in *folder*, and than those *taken*; a crash now only skips it."""
     given = folder / ".last"
     recorded = read(given).strip() if given.exists() else ""
-    number = max(int(recorded) if recorded.isdecimal() else 0, *numbers(folder), *taken, 0) + 1
+    number = max(int(recorded) if recorded.isdecimal() else 0, *taken, 0) + 1
+    while (folder / file_name(number)).exists():
+        number += 1
     replace(given, f"{number}\n")
     return number
 

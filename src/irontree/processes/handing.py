@@ -8,6 +8,7 @@ Run as a program, `handing.py SOCKET get`, it is a credential helper of git. It 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
@@ -19,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SECONDS = 10.0
+ALIVE = ".irontree-alive"
+"""The file that stays locked as long as we live, as in each of our scratch folders (`irontree.files`)."""
 _LONGEST = 1 << 20
 _LONGEST_FOLDER = 60
 """Characters: the address of a socket has at most 104 on some systems."""
@@ -33,8 +36,10 @@ def handing(answer: Callable[[bytes], bytes]) -> Iterator[Path]:
     short = None if len(tempfile.gettempdir()) <= _LONGEST_FOLDER else "/tmp"  # noqa: S108  (a folder of our own in it)
     with (
         tempfile.TemporaryDirectory(prefix="irontree-handing-", ignore_cleanup_errors=True, dir=short) as folder,
+        (Path(folder) / ALIVE).open("w", encoding="ascii") as alive,
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener,
     ):
+        fcntl.flock(alive, fcntl.LOCK_EX)
         path = Path(folder) / "socket"
         listener.bind(str(path))
         listener.listen()

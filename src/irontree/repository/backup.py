@@ -103,7 +103,7 @@ def lost(git: Git) -> tuple[str, ...]:
     """Files that the backup ever held and that are gone, except moved streams: this program never deletes them."""
     options = ("--format=", "--name-only", "--no-renames", "--diff-filter=A", "-z")
     paths = git.repo.paths("log", *options, LOG_REF, "--", *_KEPT_PATHS, with_exceptions=False)
-    issues_are_there = (git.folder / _FORGE).is_dir()
+    issues_are_there = any((git.folder / _FORGE).glob("*/*.md"))  # labels are written anew by any command
     known = {path for path in paths if _is_truth(path) or (path.startswith(_FORGE) and not issues_are_there)}
     return tuple(sorted(path for path in known if not _is_there(git.folder, path)))
 

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from irontree.repository.locks import PrivateLocks
 from irontree.repository.settings import Settings
 
 _MAKING = ".making-"
+_TEMPORARY = ("tmp_", ".tmp-", "incoming-")
 _GLOB, _LITERAL = re.compile(r"[\\*?\[]"), r"\\\g<0>"
 
 # Unfinished operations that outlive a reset: a stopped rebase, cherry-pick or bisection.
@@ -62,7 +63,16 @@ class PrivateClone:
         self._borrow(self.git_dir)
         for name in _UNFINISHED:
             remove(self.git_dir / name)
-        PrivateLocks(self.git_dir).clear()
+        self.remove_leftovers()
+
+    def remove_leftovers(self) -> int:
+        """Remove the locks and temporaries of a killed git; returns how many. Nobody may be at work here."""
+        if self.folder.is_symlink() or self.git_dir.is_symlink():
+            return 0
+        found = (*PrivateLocks(self.git_dir).found(), *_temporaries(self.git_dir))
+        for path in found:
+            remove(path)
+        return len(found)
 
     def _is_intact(self) -> bool:
         """Whether it is complete, and nothing in it leads us elsewhere or blocks: a link, a pipe, another `.git`."""
@@ -83,8 +93,7 @@ class PrivateClone:
         """
         self._origin_config.unlink(missing_ok=True)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for half_made in self.folder.parent.glob(f"{_MAKING}*"):
-            remove(half_made)
+        remove_half_made(self.folder.parent)
         with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=_MAKING) as made:
             git, users = self.source.at(Path(made)), self.source.repo
             ids = users.settings.get("extensions.objectformat") or "sha1"
@@ -129,6 +138,23 @@ class PrivateClone:
         (objects / "info").mkdir(parents=True, exist_ok=True)
         remove(objects / "info" / "alternates")
         (objects / "info" / "alternates").write_bytes(os.fsencode(self.common_dir / "objects") + b"\n")
+
+
+def remove_half_made(folder: Path) -> int:
+    """Remove the clones in *folder* that a kill left half made; returns how many."""
+    found = (*folder.glob(f"{_MAKING}*"),)
+    for half_made in found:
+        remove(half_made)
+    return len(found)
+
+
+def _temporaries(git_dir: Path) -> Iterator[Path]:
+    """What git writes before it renames it: objects, packs, folders of objects that arrive, packed references."""
+    for folder, folders, files in os.walk(git_dir / "objects"):  # never follows a link
+        yield from (Path(folder, name) for name in (*folders, *files) if name.startswith(_TEMPORARY))
+        folders[:] = [name for name in folders if not name.startswith(_TEMPORARY)]
+    if (git_dir / "packed-refs.new").is_file():
+        yield git_dir / "packed-refs.new"
 
 
 def object_stores(common_dir: Path) -> tuple[Path, ...]:

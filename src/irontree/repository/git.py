@@ -169,7 +169,7 @@ class Git:
     def find(self, *words: str) -> str | None:
         """The line that a read-only command prints; `None` on any exit code but 0."""
         answer = self.ask(*words)
-        return answer.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if answer.exit_code == 0 else None
+        return answer.stdout.decode("utf-8", "surrogateescape").removesuffix("\n") if answer.exit_code == 0 else None
 
     def run(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from irontree.errors import NotARepository
+from irontree.errors import EnvironmentRefused, NotARepository
 from irontree.repository.git import Git
 
 
@@ -21,26 +21,40 @@ def main_worktree(git: Git) -> Path:
     """The main worktree of the repository that *git*'s folder is in; the folder itself for a submodule's.
 
     A bare repository has none: `git config irontree.dir` then names the linked worktree that takes its place.
-    Raises NotARepository.
+    Raises NotARepository, and EnvironmentRefused for a folder whose name is no text.
     """
     main = worktrees(git)[0]
     if not main.bare and _is_worktree(main.path):
-        return main.path
-    return _configured(git) or _own_worktree(git, main) or _worktree_of_modules(git) or _refuse(main)
+        found = main.path
+    else:
+        found = _configured(git) or _own_worktree(git, main) or _worktree_of_modules(git) or _refuse(main)
+    _require_text(found)
+    return found
+
+
+def _require_text(folder: Path) -> None:
+    """Refuse a name that is not UTF-8: it is told to the server, written into archives and shown on pages."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise EnvironmentRefused(
+            f"the name of the folder {str(folder)!a} is not UTF-8 text",
+            remedy="rename the folder, or the one that it is in",
+        ) from None
 
 
 def worktrees(git: Git) -> tuple[Worktree, ...]:
     """All worktrees, the main one first. Raises NotARepository if there is no repository."""
-    answer = git.ask("worktree", "list", "--porcelain")
+    answer = git.ask("worktree", "list", "--porcelain", "-z")
     if answer.exit_code != 0:
         reason = answer.stderr.decode("utf-8", "replace").strip()
         raise NotARepository(f"{git.folder}: {reason}", remedy="go to a git repository, or make one with `git init`")
-    entries = answer.stdout.decode("utf-8", "surrogateescape").split("\n\n")
+    entries = answer.stdout.decode("utf-8", "surrogateescape").split("\0\0")
     return tuple(_entry(entry) for entry in entries if entry)
 
 
 def _entry(text: str) -> Worktree:
-    fields = dict(line.partition(" ")[::2] for line in text.splitlines())
+    fields = dict(line.partition(" ")[::2] for line in text.split("\0"))
     return Worktree(Path(fields["worktree"]), fields.get("branch"), "bare" in fields)
 
 
@@ -63,11 +77,11 @@ def _configured(git: Git) -> Path | None:
 
 def _own_worktree(git: Git, main: Worktree) -> Path | None:
     """The current worktree, if it is the main one: for a submodule git lists its git folder instead."""
-    found = None if main.bare else git.find("rev-parse", "--path-format=absolute", "--git-dir", "--show-toplevel")
-    if not found:
-        return None
-    git_dir, _, top = found.partition("\n")
-    return Path(top) if Path(git_dir) == common_dir(git) else None
+    git_dir, top = (
+        None if main.bare else git.find("rev-parse", "--path-format=absolute", each)
+        for each in ("--git-dir", "--show-toplevel")
+    )
+    return Path(top) if git_dir and top and Path(git_dir) == common_dir(git) else None
 
 
 def _worktree_of_modules(git: Git) -> Path | None:

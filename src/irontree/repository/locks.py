@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from irontree.files import disk_errors, open_lock, take_lock
+from irontree.files import disk_errors, is_held, open_lock, take_lock
 from irontree.processes.family import is_at_work
 
 _NUMBERS = count()
@@ -127,7 +127,7 @@ class UsersLocks:
     def _is_ours(self, path: Path) -> bool:
         """Whether the program alone writes that ref, and the lock is no other command's of ours that lives."""
         inside = path.is_relative_to(self.common_dir) and path.relative_to(self.common_dir).as_posix()
-        return bool(inside) and str(inside).startswith(_OURS) and not any(map(_is_held, self._paths()))
+        return bool(inside) and str(inside).startswith(_OURS) and not any(map(is_held, self._paths()))
 
     def _left_by(self, note: _Note) -> Iterator[Path]:
         for folder in {note.git_dir, self.common_dir}:
@@ -153,10 +153,14 @@ class PrivateLocks:
 
     def clear(self, standing: str = "") -> bool:  # noqa: ARG002 - all are ours
         """Remove them all."""
-        found = (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock"))
+        found = self.found()
         for path in found:
             path.unlink(missing_ok=True)
         return bool(found)
+
+    def found(self) -> tuple[Path, ...]:
+        """Those that are there."""
+        return (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock"))
 
 
 def _nothing() -> None:
@@ -172,7 +176,7 @@ class _Note(NamedTuple):
 
 def _abandoned(path: Path) -> _Note | None:
     """The note of a command whose program is dead; `None` if it lives, has just ended, or the note is none of ours."""
-    if _is_held(path):
+    if is_held(path):
         return None
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -186,17 +190,6 @@ def _abandoned(path: Path) -> _Note | None:
         return note
     path.unlink(missing_ok=True)
     return None
-
-
-def _is_held(path: Path) -> bool:
-    try:
-        descriptor = open_lock(path, create=False)
-    except FileNotFoundError:
-        return False
-    try:
-        return not take_lock(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _locks(folder: Path, names: Sequence[str]) -> Iterator[Path]:

@@ -227,6 +227,9 @@ class MemoryRepository:
     def mark_history(self) -> None:
         self.has_history = True
 
+    def remove_leftovers(self) -> int:
+        return 0
+
     def back_up(self) -> None:
         state = self.root / STATE_FOLDER
         files = {

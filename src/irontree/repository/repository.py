@@ -27,7 +27,7 @@ from irontree.processes import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
 from irontree.repository import backup, publication
 from irontree.repository.backup import LOG_REF, OURS
-from irontree.repository.clone import PrivateClone, object_stores
+from irontree.repository.clone import PrivateClone, object_stores, remove_half_made
 from irontree.repository.git import FETCH, STATE_FOLDER, Git, git_environment, shown, way_past, workspace_environment
 from irontree.repository.location import common_dir, main_worktree
 from irontree.repository.locks import PrivateLocks, UsersLocks
@@ -299,6 +299,12 @@ class GitRepository:
         settings = cache(lambda: self.git.repo.settings)
         scrubbed = scrubbed_environment(self.environment)
         return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self._keep_from, settings)
+
+    def remove_leftovers(self) -> int:
+        """Remove locks, temporaries and half-made clones that a killed git left in the workspaces; returns how many."""
+        folder = self._cache()
+        clones = (PrivateClone(path, self.git, self.locks.common_dir) for path in folder.glob("*") if path.is_dir())
+        return remove_half_made(folder) + sum(clone.remove_leftovers() for clone in clones)
 
     def stores(self) -> tuple[Path, ...]:
         """The object stores that its workspaces borrow from; git has to read them wherever it runs for a workspace."""

@@ -16,6 +16,7 @@ import re
 import tarfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated, Final, Literal
@@ -27,7 +28,7 @@ from irontree.domain.loop import LoopEntity
 from irontree.domain.plan import Plan
 from irontree.domain.values import Event, Value
 from irontree.errors import LogDamaged, Refused
-from irontree.files import Disk, disk_errors, is_leftover
+from irontree.files import Disk, disk_errors, is_held, is_leftover, take_lock
 from irontree.store.codec import first_error
 from irontree.store.documents import PLAN_BYTES, decode_value
 from irontree.store.layout import STATE_FOLDER, Layout
@@ -179,9 +180,11 @@ def write_archive(target: Path, manifest: Manifest, sources: Mapping[str, Path])
     if target.exists():
         raise Refused(f"{target} is there already", remedy="name another file, or move that one away")
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    _remove_killed(target)
     with disk_errors(target):
         try:
             with temporary.open("xb") as file:
+                take_lock(file.fileno())
                 with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
                     _add(archive, MANIFEST, io.BytesIO(data := manifest.model_dump_json(indent=1).encode()), len(data))
                     for entry in manifest.files:
@@ -193,6 +196,15 @@ def write_archive(target: Path, manifest: Manifest, sources: Mapping[str, Path])
             temporary.rename(target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def _remove_killed(target: Path) -> None:
+    """Remove what exports to the same name wrote before they were killed: whoever writes one holds its lock."""
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9]+\.tmp")
+    with suppress(OSError):
+        for path in target.parent.iterdir():
+            if pattern.fullmatch(path.name) and not is_held(path):
+                path.unlink()
 
 
 def read_archive(path: Path) -> Archive:

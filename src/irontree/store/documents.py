@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import count
@@ -15,7 +16,15 @@ from irontree.domain.plan import Plan
 from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged
-from irontree.files import RESTORED_SUFFIX, Disk, disk_errors, is_abandoned, read_bytes, replace
+from irontree.files import (
+    RESTORED_SUFFIX,
+    Disk,
+    disk_errors,
+    is_abandoned,
+    read_bytes,
+    remove_abandoned_scratch,
+    replace,
+)
 from irontree.ports import EffectLedger, Projection
 from irontree.store.codec import EVENT_BYTES, read_mapping, typed, write_mapping
 from irontree.store.layout import Layout
@@ -229,15 +238,22 @@ class FileDeliveries(_InRepository):
 
 
 class FileUpkeep(_InRepository):
-    """The port `Upkeep` on files."""
+    """The port `Upkeep` on files; *temporary* is the folder of temporary files, by default this system's."""
+
+    def __init__(self, root: Path, temporary: Path | None = None) -> None:
+        super().__init__(root)
+        self._temporary = temporary or Path(tempfile.gettempdir())
 
     def remove_leftovers(self) -> int:
-        """Remove temporaries of processes that are gone, and half-restored streams, which the append lock guards."""
+        """Remove temporaries of processes that are gone, and half-restored streams, which the append lock guards.
+
+        Scratch folders whose makers are gone are removed too.
+        """
         with exclusive(self._layout.append_lock), disk_errors(self._layout.state):
             found = [path for path in self._layout.state.rglob(".*") if _is_left(path)]
             for path in found:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-        return len(found)
+        return len(found) + remove_abandoned_scratch(self._temporary)
 
     def drop_caches(self) -> None:
         """Remove `.mino/.cache`."""

@@ -175,3 +175,24 @@ def test_a_lock_that_a_killed_backup_left_is_in_nobodys_way(project, state):
     project.repository.back_up()
     assert project.repository.backup_failure() is None
     assert backed_up(project)
+
+
+ISSUES = ("forge/issues/0001.md", "forge/issues/0001/comments/0001.md", "forge/issues/0002.md")
+
+
+@pytest.mark.parametrize(
+    ("gone", "lost"),
+    [
+        (ISSUES, ISSUES),
+        (ISSUES[2:], ()),
+        (ISSUES[1:2], ()),
+    ],
+    ids=["all issues", "an issue", "a comment"],
+)
+def test_issues_are_lost_once_none_is_left_whatever_else_of_the_forge_is_there(project, state, gone, lost):
+    for path in (*ISSUES, "forge/labels.yml"):
+        put(project, path)
+    project.repository.back_up()
+    for path in gone:
+        (state / path).unlink()
+    assert project.repository.lost_files() == tuple(f".mino/{path}" for path in lost)

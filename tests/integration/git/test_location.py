@@ -139,3 +139,18 @@ def test_what_init_wants_to_know(project):
     assert repository.default_target("origin") == "main"
     git(project.root, "switch", "--quiet", "--detach")
     assert repository.current_branch() is None
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "ends\n", 'a "quoted" one', "-dash"])
+def test_a_folder_may_have_any_name(project, tmp_path, name):
+    project.root.rename(there := tmp_path / name)
+    git(there, "worktree", "add", "--quiet", "--detach", str(tmp_path / f"{name}-linked"))
+    for start in (there, tmp_path / f"{name}-linked"):
+        assert project.opened(start).root == there
+
+
+def test_a_folder_whose_name_is_no_text_is_refused_in_words(project, tmp_path):
+    project.root.rename(there := tmp_path / "not\udcff8")
+    with pytest.raises(EnvironmentRefused, match="is not UTF-8 text") as refused:
+        project.opened(there)
+    assert "rename the folder" in refused.value.remedy

@@ -399,3 +399,34 @@ def test_nothing_is_copied_through_a_link_that_leads_out(project, tmp_path):
     with pytest.raises(EnvironmentRefused, match="leads out"):
         workspace.prepare(head(workspace.path))
     assert (tmp_path / "outside" / ".env").read_text() == "precious\n"
+
+
+GITS_OWN = ("objects/0a/tmp_obj_x", "objects/pack/tmp_pack_x", "objects/pack/.tmp-1-pack-x.pack", "HEAD.lock")
+ARRIVING = "objects/tmp_objdir-incoming-x/0a"
+
+
+@pytest.mark.parametrize("again", ["prepare", "repair"])
+def test_what_a_killed_git_left_in_a_workspace_goes(project, again):
+    workspace = project.run_workspace()
+    workspace.prepare(head(project.root))
+    git_dir = workspace.path / ".git"
+    (git_dir / ARRIVING).mkdir(parents=True)
+    for name in GITS_OWN:
+        (git_dir / name).parent.mkdir(parents=True, exist_ok=True)
+        (git_dir / name).touch()
+    if again == "prepare":
+        workspace.prepare(head(project.root))
+    else:
+        assert project.repository.remove_leftovers() == len(GITS_OWN) + 1
+    assert not [name for name in (*GITS_OWN, ARRIVING) if (git_dir / name).exists()]
+    assert project.repository.remove_leftovers() == 0
+
+
+def test_nothing_is_removed_through_a_link_of_an_agent(project, tmp_path):
+    workspace = project.run_workspace()
+    workspace.prepare(head(project.root))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/tmp_obj_x").touch()
+    (workspace.path / ".git/objects/0b").symlink_to(tmp_path / "elsewhere")
+    assert project.repository.remove_leftovers() == 0
+    assert (tmp_path / "elsewhere/tmp_obj_x").exists()

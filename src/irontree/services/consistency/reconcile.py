@@ -43,13 +43,13 @@ def repair(app: App) -> tuple[AuditFinding, ...]:
 
     The caller holds the driver lock. What the forge cannot do now is reported and tried again next time.
     """
-    leftovers = app.upkeep.remove_leftovers()
+    leftovers = app.upkeep.remove_leftovers() + app.repository.remove_leftovers()
     app.upkeep.drop_caches()
     catch_up(app)
     world = read_world(app)
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
     found = (
-        *((AuditFinding(".mino", f"{leftovers} half-written file(s) removed"),) if leftovers else ()),
+        *((AuditFinding(".mino", f"{leftovers} file(s) or folder(s) that a kill left removed"),) if leftovers else ()),
         *(
             AuditFinding(f"loop {loop_id}", "its file was made again from its events")
             for loop_id in app.loops.ids()

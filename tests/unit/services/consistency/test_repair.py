@@ -45,7 +45,7 @@ def test_a_loop_file_is_made_again_from_its_events(scene):
 
 def test_half_written_files_are_removed_and_counted(scene):
     scene.upkeep.leftovers = 2
-    assert repair(scene.app) == (AuditFinding(".mino", "2 half-written file(s) removed"),)
+    assert repair(scene.app) == (AuditFinding(".mino", "2 file(s) or folder(s) that a kill left removed"),)
 
 
 def test_labels_are_set_back(scene):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-
 from irontree.services.execution.publish import publish
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
+from tests.support.lines import lines_run
 from tests.support.world import Scene
 
 FEW = 100
@@ -21,26 +19,6 @@ def document(size: int) -> str:
         f"### Task {n}\n\n{f'Depends on: Task {n - 1}' if n else ''}\n\n- [ ] works `$ true`\n" for n in range(size)
     )
     return "\n".join(["# Many\n\n## Part\n", *tasks])
-
-
-def lines_run(work: Callable[[], object]) -> int:
-    """Lines of our own code that *work* runs, those of each turn of a loop counted again."""
-    count = 0
-
-    def traced(frame, event, _):
-        nonlocal count
-        if "irontree" not in frame.f_code.co_filename:
-            return None
-        count += event == "line"
-        return traced
-
-    before = sys.gettrace()
-    sys.settrace(traced)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def planning(tmp_path, size: int) -> int:
