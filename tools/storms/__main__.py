@@ -8,8 +8,7 @@ import shutil
 import sys
 import traceback
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,9 @@ def main() -> int:
     wanted = range(first, first + count)
     known = {row["seed"] for row in results()}
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        for row in pool.map(partial(storm, keep=False), [seed for seed in wanted if seed not in known]):
+        made = [pool.submit(storm, seed, keep=False) for seed in wanted if seed not in known]
+        for ended in as_completed(made):
+            row = ended.result()
             with RESULTS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
             told(row)

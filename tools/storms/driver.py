@@ -336,9 +336,7 @@ class Storm:
         at = self._random.choice(TARGETS)
         if self._random.random() < 0.7:  # noqa: PLR2004
             late = self._random.choice((0.0, 0.0, 0.0, round(self._random.uniform(0, 0.1), 3)))
-            points = [
-                point for point in POINTS if point.partition("/")[0] != ("remote.git" if self.kind == "plain" else "")
-            ]
+            points = [point for point in POINTS if self.kind != "plain" or not point.startswith("remote.git")]
             return Kill(at, point=self._random.choice(points), seconds=late)
         return Kill(at, seconds=round(self._random.choice((1.0, 15.0)) * self._random.random(), 3))
 

@@ -226,7 +226,11 @@ def target(place: Place) -> Path:
 
 def contains(place: Place, commit: str) -> bool:
     """Whether that commit is part of the target."""
-    return git(target(place), "rev-list", "main").find(commit) >= 0
+    return commit in _history(target(place))
+
+
+def _history(repository: Path) -> list[str]:
+    return git(repository, "rev-list", "main").splitlines()
 
 
 def commits(place: Place, facts: Facts) -> list[str]:
@@ -255,11 +259,10 @@ def checkout(place: Place, facts: Facts) -> list[str]:
             complaints.append(f"{name}: the user's edit is changed or gone")
     status = git(place.project, "status", "--porcelain", "--untracked-files=all").splitlines()
     complaints += [f"the checkout is not clean: {line}" for line in status if line[3:] not in facts.edits]
-    if git(place.project, "rev-list", "--count", "HEAD", "^refs/heads/main") != "0":
+    if git(place.project, "symbolic-ref", "--quiet", "HEAD", check=False) != "refs/heads/main":
         complaints.append("the checkout is not on main")
-    if facts.kind not in ("pulls", "plain"):
-        behind = git(place.project, "rev-list", "--count", f"main..{git(target(place), 'rev-parse', 'main')}")
-        complaints += [f"the user's main is {behind} commits behind the target"] if behind != "0" else []
+    if facts.kind != "pulls" and git(target(place), "rev-parse", "main") not in _history(place.project):
+        complaints.append("the user's main did not follow the target")
     return complaints
 
 
