@@ -8,6 +8,7 @@ PYTEST_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 2)')
 PYTEST_ARGS    ?=
 SCALE          ?= all
 E2E            ?= all
+GITEA          ?= all
 # Their command lines and records change from version to version: these were tried.
 NODE_AGENTS    := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \
                   opencode-ai@1.18.33 @github/copilot@1.0.102
@@ -16,7 +17,7 @@ ONE_AGENT      := $(filter @google/gemini-cli@%,$(NODE_AGENTS)) gemini
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test collect test-agents test-e2e test-scale check descriptions one-agent format demo soak storms bench mutants lock clean
+.PHONY: help setup test collect test-agents test-e2e test-scale test-forges check descriptions one-agent format demo soak storms bench mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +65,10 @@ test-e2e: $(STAMP) ## whole programs: the demo as typed, killed and served, the 
 
 test-scale: $(STAMP) ## several API servers and workers, with PostgreSQL and Redis (10 minutes; needs both); SCALE=one: a small form
 	SCALE=$(SCALE) $(BIN)/python -m pytest tests/scale $(PYTEST_ARGS)
+
+test-forges: $(STAMP) ## real Gitea servers, built from their Go module the first time (5 minutes each; needs Go); GITEA=one: the newest
+	@$(BIN)/python -m tools.build_gitea
+	GITEA=$(GITEA) $(BIN)/python -m pytest tests/forges $(PYTEST_ARGS)
 
 build/agents/.installed: Makefile
 	npm install --silent --no-audit --no-fund --prefix build/agents $(NODE_AGENTS)

@@ -1,4 +1,4 @@
-"""(e) The next decision over a graph of 10,000 nodes, against the sorter of the standard library; and how it grows."""
+"""(e) What grows with the number of tasks: the next decision, from a document to what is approved, publication."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from markdown_it import MarkdownIt
 
 from benchmarks.baselines.ready_nodes import ready_nodes
 from benchmarks.measure import Comparison, alternate, pairs_of
@@ -16,8 +20,17 @@ from irontree.domain.events import Record, TaskPublished
 from irontree.domain.machine import evolve
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
+from irontree.services.execution.publish import publish
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.sources import propose
+from tests.support.approving import write_plan
+from tests.support.world import Scene
 
 SORTER_BAR, GROWTH_BAR = 5.0, 13.0
+PARSER_BAR, TENFOLD_BAR = 5.0, 12.0
+"""Of planning, and of publication: in CPU time, so that they hold on a busy machine too."""
+PART = 50
+"""Tasks of a composite."""
 DEPENDENCIES, REACH = 3, 50
 CALLS = 5
 """In one measurement: a single decision over 1,000 nodes is too short to be timed."""
@@ -52,6 +65,60 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     name = f"e: decide, {many:,} nodes against {few:,}"
     rounds = alternate(large.decide, small.decide, effort.pairs, effort.watching(name))
     yield Comparison(name, GROWTH_BAR, pairs_of(rounds, float))
+    yield from _planning(effort, many, few)
+    yield from _publication(effort, many // 2, few // 2)
+
+
+def _planning(effort: Effort, many: int, few: int) -> Iterator[Comparison]:
+    """From a document to the text that is approved."""
+    text = document(many)
+    name = f"e: plan {many:,} tasks against the Markdown parser"
+    parser = MarkdownIt("commonmark")
+    rounds = alternate(
+        lambda: planned(many), lambda: _cpu_of(lambda: parser.parse(text)), effort.pairs, effort.watching(name)
+    )
+    yield Comparison(name, PARSER_BAR, pairs_of(rounds, float))
+    name = f"e: plan {many:,} tasks against {few:,}"
+    rounds = alternate(lambda: planned(many), lambda: planned(few), effort.pairs, effort.watching(name))
+    yield Comparison(name, TENFOLD_BAR, pairs_of(rounds, float))
+
+
+def _publication(effort: Effort, many: int, few: int) -> Iterator[Comparison]:
+    name = f"e: publish {many:,} tasks against {few:,}"
+    rounds = alternate(lambda: published(many), lambda: published(few), effort.pairs, effort.watching(name))
+    yield Comparison(name, TENFOLD_BAR, pairs_of(rounds, float))
+
+
+def document(size: int) -> str:
+    """*size* tasks in parts, each after the one before it."""
+    lines = ["# Many"]
+    for number in range(size):
+        lines += [f"\n## Part {number // PART}"] if number % PART == 0 else []
+        lines += [f"\n### Task {number}"]
+        lines += [f"\nDepends on: Task {number - 1}"] if number % PART else []
+        lines += [f"\n- [ ] works {number} `$ true`"]
+    return "\n".join(lines)
+
+
+def planned(size: int) -> float:
+    """CPU seconds from a document of *size* tasks to the text that is approved, on the doubles."""
+    with TemporaryDirectory() as folder:
+        scene = Scene(Path(folder, "repository"), Path(folder, "cache"))
+        path = scene.write(document(size))
+
+        def plan() -> None:
+            approval_text(scene.app, propose(scene.app, path), loop_mode=True, answer="")
+
+        return _cpu_of(plan)
+
+
+def published(size: int) -> float:
+    """CPU seconds of the publication of *size* tasks on the doubles."""
+    with TemporaryDirectory() as folder:
+        scene = Scene(Path(folder, "repository"), Path(folder, "cache"))
+        proposal = propose(scene.app, scene.write(document(size)))
+        plan = write_plan(scene.app, proposal, proposal.revision, "ada")
+        return _cpu_of(lambda: publish(scene.app, plan))
 
 
 def half_done(size: int) -> Half:
@@ -89,6 +156,13 @@ def _require_same_answer(half: Half) -> None:
     ours = decide(half.scope)
     if not isinstance(ours, Run) or ours.task_key not in ready_nodes(half.graph, half.done):
         raise RuntimeError(f"the two sides disagree: {ours}")
+
+
+def _cpu_of(work: Callable[[], object]) -> float:
+    gc.collect()
+    began = time.process_time()
+    work()
+    return time.process_time() - began
 
 
 def _timed(work: Callable[[], object]) -> float:

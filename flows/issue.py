@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from prefect import flow
+from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
@@ -21,7 +21,7 @@ from irontree.flows.runs.runs import is_key_of_issue, issue_key, step_title, url
 from irontree.flows.server.connection import finish_asked
 from irontree.services.answers.answers import Answer, validate
 from irontree.services.execution.steps import Idle, next_step
-from irontree.services.loops.choice import replacement
+from irontree.services.loops.choice import may_go_on, replacement
 from irontree.services.loops.loop import loop_of, open_loops, read_loop
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
@@ -151,6 +151,8 @@ def _recorder(app: App, number: int, question: Question, *, channel: str = "form
 
     async def record(answer: Answer) -> None:
         choice = validate(question, answer)
+        if holder := app.driver.holder():
+            get_run_logger().info("The answer is recorded once this has ended: %s", holder.what)
         stage = answer_stage.with_options(task_run_name=f"checkup: {choice.name}")
         taken = await stage(str(app.repository.root), number, answer, question.loop_id, channel)
         if taken.name == REFUSED:
@@ -160,7 +162,7 @@ def _recorder(app: App, number: int, question: Question, *, channel: str = "form
 
 
 async def _let_loop_go_on(app: App, number: int, loop_id: str | None) -> bool:
-    """Start the next run of the loop that halted at this issue, now answered; returns whether the loop continues.
+    """Start the next run of the loop that halted and waits for this answer; returns whether the loop continues.
 
     Waits until that run has the lease and reports it, or ends without.
     """
@@ -169,16 +171,19 @@ async def _let_loop_go_on(app: App, number: int, loop_id: str | None) -> bool:
     following = await asyncio.to_thread(replacement, app, loop_id)
     if following and following.sequence == 1:  # the answer was an approval of other tasks, which no run drives yet
         await asyncio.to_thread(start_loop, app, following.id)
-    if not await asyncio.to_thread(_halted_at, app, loop_id, number):
+    if not await asyncio.to_thread(_waits_for_answer, app, loop_id, number):
         return False
     run = await asyncio.to_thread(start_loop, app, loop_id)
     # With two halted loops answered at once, each issue's run would keep the slot that the other's loop needs.
     with suppress(TimeoutError):
-        going_on = wait_for(lambda: None if _halted_at(app, loop_id, number) else True, run.id)
+        going_on = wait_for(lambda: None if _waits_for_answer(app, loop_id, number) else True, run.id)
         await asyncio.wait_for(going_on, LOOP_STARTS_WITHIN)
-    return not await asyncio.to_thread(_halted_at, app, loop_id, number)
+    return not await asyncio.to_thread(_waits_for_answer, app, loop_id, number)
 
 
-def _halted_at(app: App, loop_id: str, number: int) -> bool:
+def _waits_for_answer(app: App, loop_id: str, number: int) -> bool:
+    """Whether the loop is still halted: at this issue, or although an answer elsewhere lets it go on."""
     entity = read_loop(app, loop_id).entity
-    return entity.status == "halted" and entity.halt_at_task_key == read_world(app).state(number).task_key
+    if entity.status == "halted" and entity.halt_at_task_key == read_world(app).state(number).task_key:
+        return True
+    return may_go_on(app, loop_id)

@@ -20,10 +20,11 @@ from irontree.app import App
 from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
-from irontree.errors import Busy, in_words
+from irontree.errors import Busy, SequenceConflict, in_words
 from irontree.flows.gate import ask_until_taken, refuse_late_answers
 from irontree.flows.runs.recovery import (
     have_asking,
+    have_beside_asking,
     hold_liveness,
     pages_of_issues,
     put_in_order,
@@ -33,12 +34,13 @@ from irontree.flows.runs.recovery import (
 )
 from irontree.flows.runs.runs import RunInfo, cancel, connect, reschedule, state, taken_up, url_for, wait_for
 from irontree.flows.server.connection import finish_asked
-from irontree.services.answers.answers import Answer, answer_loop
+from irontree.services.answers.answers import Answer, answer_loop, give_way
+from irontree.services.answers.comments import look
 from irontree.services.delivery.deliver import tell_halts_if_free
 from irontree.services.execution.steps import recover_lease, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
-from irontree.services.questions.questions import Question, question_about, question_of_loop
+from irontree.services.questions.questions import Question, question_about, question_of_loop, questions_beside
 from irontree.services.record import read_world, state_of
 from irontree.services.views.history import say_goal, say_issue_event
 from irontree.tasks.artifacts import mirror, show_loop
@@ -103,7 +105,8 @@ TELL_BEFORE_FORM = 2.0
 async def loop(repository: str, loop_id: str) -> State[None]:
     """Drive the loop under its lease: the issue in progress first, then the next (protocol, Decision Function).
 
-    At an issue's halt this run ends: the issue's own run asks. It suspends only for the loop's own questions.
+    At an issue's halt this run ends: the issue's own run asks. It suspends only for the loop's own questions. With
+    `loop.on_halt: go_on` it ends there only once nothing else is left to do.
     """
     app = await asyncio.to_thread(open_here, repository)
     async with hold_liveness(app):
@@ -160,14 +163,20 @@ def _stop_if_cancelled(app: App, loop_id: str) -> None:
 async def _drive(app: App, loop_id: str, show_again: Callable[[], None]) -> State[None] | None:
     """Run until the goal is reached or a user is needed; `None` if the loop itself has to ask."""
     idle_ends: Counter[str] = Counter()
+    asked: set[str] = set()
     while True:
+        await asyncio.to_thread(give_way, app)
+        await asyncio.to_thread(_attend_to_waiting, app, loop_id, asked)
         now = await asyncio.to_thread(loops.read_loop, app, loop_id)
         if not now.is_open:
             return Completed(name=now.entity.status.title())
         decision = await asyncio.to_thread(next_decision, app, loop_id)
         if isinstance(decision, Halt):
             show_again()
-            return await asyncio.to_thread(_halt, app, loop_id, decision)
+            try:
+                return await asyncio.to_thread(_halt, app, loop_id, decision)
+            except SequenceConflict:  # somebody skipped a task or stopped the loop meanwhile
+                continue
         if finish_asked():
             await asyncio.to_thread(app.repository.back_up)
             return Completed(name="Stopped", message="stopped after a finished step")
@@ -185,6 +194,23 @@ async def _drive(app: App, loop_id: str, show_again: Callable[[], None]) -> Stat
             said = stopped_short.message or stopped_short.state_name
             stuck = Halt("protocol_gap", detail=f"the run of {decision.task_key} keeps ending without progress: {said}")
             return await asyncio.to_thread(_halt, app, loop_id, stuck)
+
+
+def _attend_to_waiting(app: App, loop_id: str, asked: set[str]) -> None:
+    """Have the issues ask that wait while others go on, and take up what was answered or merged meanwhile (R17).
+
+    *asked* are the keys of the questions that this run has seen to; new ones are added.
+    """
+    world = read_world(app)
+    questions = questions_beside(world, loops.read_loop(app, loop_id))
+    if not questions:
+        return
+    if any(world.state(question.number).is_proposed for question in questions):
+        put_in_order(app, f"loop {loop_id}", wait_seconds=WAIT_FOR_DRIVER)  # the last step may still be told
+    look(app)
+    if keys := {question.key for question in questions} - asked:
+        have_beside_asking(app, loop_id)
+        asked |= keys
 
 
 async def _show(app: App, loop_id: str, shown: UUID | None) -> UUID | None:
@@ -264,11 +290,15 @@ def _reach_goal(app: App, loop_id: str) -> State[None]:
 
 def _have_asked(app: App, loop_id: str, decision: Halt) -> State[None] | None:
     """Have the issue's run ask, and report where; `None` if the question is the loop's own."""
+    have_beside_asking(app, loop_id)
     if decision.task_key is None:
         return None
     state, rule = read_world(app).states[decision.task_key], RULE[decision.reason]
     run = have_asking(app, state, question_about(state, rule, loop_id))
-    return Completed(name=HALTED, message=f"{rule.title}: {decision.task_key}. Answer at {url_for(run.id)} (Resume)")
+    said = f"{rule.title}: {decision.task_key}. Answer at {url_for(run.id)} (Resume)"
+    if len(decision.waiting) > 1:
+        said = f"{said}. Open questions of issues: {len(decision.waiting)}"
+    return Completed(name=HALTED, message=said)
 
 
 def _stopped_elsewhere(app: App, loop_id: str, decision: Halt) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,7 +23,8 @@ from irontree.domain.decide import Step
 from irontree.domain.text import secret_values, without_secrets
 from irontree.errors import Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation, Progress
-from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue
+from irontree.processes.handing import given_environment
+from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue, between_steps, give_way
 from irontree.services.execution.steps import perform
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import mirror, publish_report
@@ -61,13 +61,14 @@ def app_of(
 
     Raises ConfigRefused for a block that does not exist, and what `open_app` raises.
     """
+    environment = given_environment()
     if Path(repository).is_absolute():
-        return open_app(Path(repository), origin=origin, cancel=cancel, progress=progress)
+        return open_app(Path(repository), origin=origin, cancel=cancel, progress=progress, environment=environment)
     # Declaring block types takes 25 ms of a run's start, and most runs are given a path.
     from irontree.blocks import load_repository  # noqa: PLC0415
 
     block = load_repository(repository)
-    environment = {**os.environ, **(block.credentials.variables() if block.credentials else {})}
+    environment |= block.credentials.variables() if block.credentials else {}
     return open_app(Path(block.path), origin=origin, cancel=cancel, progress=progress, environment=environment)
 
 
@@ -93,7 +94,7 @@ class LogProgress:
         self._logger = logger
         self._now = now
         self._lock = threading.Lock()
-        self._secrets = secret_values(os.environ)
+        self._secrets = secret_values(given_environment())
         self._began = self._heard = self._shown = now()
         self._lines = self._left_out = 0
 
@@ -154,6 +155,8 @@ REFUSED = "Refused"
 """The state of a refused answer or step; its message gives the reason."""
 WAIT_FOR_DRIVER = 900.0
 """Seconds to wait for a command that holds the driver lock before the run gives up."""
+WAIT_FOR_STEP = 86_400.0
+"""Seconds that an answer waits for the step at work, such as an attempt of another issue's agent."""
 
 
 @task(name="run", cache_policy=NO_CACHE, persist_result=False)
@@ -193,7 +196,7 @@ async def answer_stage(
     def record(cancel: Cancellation) -> State[None]:
         app = open_here(repository, cancel, channel=channel, actor=answer.by)
         try:
-            with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
+            with between_steps(app, f"issue-{number}, answer", wait_seconds=WAIT_FOR_STEP):
                 answer_issue(app, number, answer, loop_id)
         except NOT_TAKEN as error:
             return _refused(error)
@@ -222,6 +225,7 @@ async def _take(repository: str, step: Step, loop_id: str | None) -> State[None]
     def take(cancel: Cancellation) -> State[None]:
         app = open_here(repository, cancel, progress=progress)
         try:
+            give_way(app)
             state = perform(app, step, loop_id, wait_seconds=WAIT_FOR_DRIVER)
         except Cancelled:
             raise

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from irontree.agents.presets import PRESETS
 from irontree.domain.events import CATEGORY, ISSUE_EVENTS, IssueEvent, kebab
-from irontree.domain.halt import RULES, HaltRule
+from irontree.domain.halt import CONCERN_ALL, CONCERN_ONE_ISSUE, RULES, HaltRule
 from irontree.domain.loop import LOOP_EVENTS, LoopEvent
 from irontree.domain.machine import _PHASE_AFTER, LEGAL
 from irontree.domain.state import _BY_STAGE, ADOPTED, COLORS, NEEDS_BREAKDOWN, PENDING, Phase
@@ -152,6 +152,12 @@ def halts() -> str:
     return table(("", "Reason", "Question", "Asked by the run of", "Choices"), rows)
 
 
+def go_on() -> str:
+    """What `loop.on_halt: go_on` makes of each blocking check."""
+    rows = (("goes on", code(sorted(CONCERN_ONE_ISSUE))), ("stops", code(sorted(CONCERN_ALL))))
+    return table(("Other work", "At an issue that is blocked by"), rows)
+
+
 def _choices(rule: HaltRule) -> str:
     words = (
         f"`{choice.name}` ({choice.label}{''.join(f'; needs a {need}' for need in choice.needs)})"
@@ -218,6 +224,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "phases": phases,
     "phase-after": phase_after,
     "halts": halts,
+    "go-on": go_on,
     "answers": answers,
     "labels": labels,
     "agents": agents,

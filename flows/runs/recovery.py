@@ -46,8 +46,9 @@ from irontree.flows.server.connection import end_with_runner
 from irontree.ports import Lock
 from irontree.services.answers.approve import names_issues, standing_of
 from irontree.services.execution.steps import catch_up, next_step
+from irontree.services.loops.choice import may_go_on
 from irontree.services.loops.loop import read_loop, read_loops
-from irontree.services.questions.questions import Question, question_of_loop
+from irontree.services.questions.questions import Question, question_of_loop, questions_beside
 from irontree.services.record import read_world
 from irontree.services.views.overview import title_of
 from irontree.store.layout import Layout
@@ -254,9 +255,9 @@ def mark_dead_runs(app: App, *, grace: Mapping[str, timedelta] = SOMEBODY_STARTS
     return tuple(f"{run.name}: its process is gone" for run in dead)
 
 
-def put_in_order(app: App, who: str) -> None:
+def put_in_order(app: App, who: str, *, wait_seconds: float = 0) -> None:
     """Settle and deliver what a crash left undone; any current holder of the driver lock has done so (R9, R11)."""
-    with suppress(Busy), app.driver.hold(f"{who}, catch up"):
+    with suppress(Busy), app.driver.hold(f"{who}, catch up", wait_seconds=wait_seconds):
         catch_up(app)
 
 
@@ -310,12 +311,14 @@ def take_up(app: App, loop_id: str) -> RunInfo | None:
     loop = read_loop(app, loop_id)
     if not loop.is_open:
         return None
+    have_beside_asking(app, loop_id)
     state = read_world(app).states.get(loop.entity.halt_at_task_key or "")
     if state:
         found = next_step(app, state.issue_number, loop_id)
-        if isinstance(found, Question):
+        if not isinstance(found, Question):
+            wake(app, state.issue_number)
+        elif not may_go_on(app, loop_id):
             return have_asking(app, state, found)
-        wake(app, state.issue_number)
     elif (asks := question_of_loop(app, loop_id)) and (run := newest_run(app, loop_id)):
         return _have_asked(app, run, asks)
     if (active := app.lease.holder()) is None:
@@ -382,6 +385,23 @@ def newest_run(app: App, loop_id: str) -> RunInfo | None:
     return next((found[key] for key in keys if key in found), None)
 
 
+def have_beside_asking(app: App, loop_id: str) -> None:
+    """Ensure that every issue asks that lets other work of this loop go on, unless a user cancelled its run (R17)."""
+    world = read_world(app)
+    asking = {
+        issue_key(app, state): (state, question)
+        for question in questions_beside(world, read_loop(app, loop_id))
+        if (state := world.find(question.number))
+    }
+    if not asking:
+        return
+    with connect() as client:
+        runs = find_runs(client, list(asking))
+    for key, (state, question) in asking.items():
+        if key not in runs or not runs[key].cancelled:
+            have_asking(app, state, question)
+
+
 def have_asking(app: App, state: TaskState, question: Question) -> RunInfo:
     """Ensure that the issue's run asks this question."""
     return _have_asked(app, start_issue(app, state, question.loop_id), question)
@@ -415,7 +435,7 @@ def _is_dead(app: App, run: RunInfo, grace: timedelta) -> bool:
 
 
 def start_again(app: App, issue_number: int) -> str | None:
-    """Restart the issue's suspended run and the loop that halted there; returns what was started, in words.
+    """Restart the issue's suspended run and the loop that waits for the answer; returns what was started, in words.
 
     The answer is in the log already. Raises ServerUnavailable if the server does not answer.
     """
@@ -423,7 +443,8 @@ def start_again(app: App, issue_number: int) -> str | None:
     state = read_world(app).state(issue_number)
     woken = wake(app, issue_number)
     for loop in read_loops(app)[0]:
-        if loop.entity.status == "halted" and loop.entity.halt_at_task_key == state.task_key:
+        here = loop.entity.status == "halted" and loop.entity.halt_at_task_key == state.task_key
+        if here or (state.task_key in loop.keys and may_go_on(app, loop.id)):
             run = take_up(app, loop.id)
             return f"loop {loop.id} goes on: {url_for(run.id)}" if run else None
     return f"its run goes on: {url_for(woken[0].id)}" if woken else None

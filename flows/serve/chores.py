@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App, Origin
 from irontree.domain.decide import COMMENTS_EVERY, next_look
 from irontree.domain.issues import Issue
-from irontree.errors import IrontreeError, RemoteUnavailable, ServerUnavailable, in_words
+from irontree.errors import IrontreeError, ServerUnavailable, in_words
 from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
-from irontree.flows.serve.automations import CHANGED
-from irontree.services.answers.comments import COMMENT, CommentResult, look
-from irontree.services.consistency.drift import drifted_issues
+from irontree.services.answers.comments import CommentResult, look
+from irontree.services.answers.lookout import Lookout
 from irontree.services.loops.loop import may_ask
+from irontree.services.questions.questions import COMMENT
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 from irontree.tasks.stages import app_of
@@ -135,62 +135,6 @@ def _asking_of(run: RunInfo) -> str:
 def _spans(run: RunInfo, now: datetime, hours: int) -> int:
     """How many times *hours* have passed since the run was suspended."""
     return int((now - run.since).total_seconds() // (hours * HOUR)) if run.since else 0
-
-
-# --- `irontree.forge_changed`: telling the server's automations that issues changed on the forge
-
-
-EVERY: Final = 60.0
-"""Seconds between two polls of a repository, and the minimum between two events about it."""
-
-
-@dataclass
-class ForgeChanges:
-    """Emits one event for what has changed in each repository. Hints may come from other threads."""
-
-    tell: Callable[[App, Sequence[int]], None] = field(default_factory=lambda: tell_changed)
-    clock: Callable[[], float] = time.monotonic
-    _looked: dict[str, float] = field(default_factory=dict)
-    _emitted: dict[str, float] = field(default_factory=dict)
-    _known: dict[str, frozenset[int]] = field(default_factory=dict)
-    _hinted: set[str] = field(default_factory=set)
-
-    def hint(self, address: str) -> None:
-        """Poll the repository with this page at the next call."""
-        self._hinted.add(_same(address))
-
-    def __call__(self, app: App) -> Iterator[str]:
-        """Poll if due; yield a line for an emitted event."""
-        preferences, now, own = app.preferences(), self.clock(), app.repository.id
-        is_hinted = _same(preferences.tracker or "") in self._hinted
-        is_due = is_hinted or now - self._looked.get(own, now - EVERY) >= EVERY
-        if not (is_due and preferences.automations.reconcile and now - self._emitted.get(own, now - EVERY) >= EVERY):
-            return
-        self._hinted.discard(_same(preferences.tracker or ""))
-        self._looked[own] = now
-        if new := self._new(app):
-            self._emitted[own] = now
-            self.tell(app, new)
-            yield f"changed on the forge: {', '.join(f'#{number}' for number in new)}"
-
-    def _new(self, app: App) -> list[int]:
-        """Changes since the last poll; none during an outage of the forge, which other work reports."""
-        before = self._known.get(app.repository.id, frozenset())
-        try:
-            self._known[app.repository.id] = drifted_issues(app)
-        except RemoteUnavailable:
-            return []
-        return sorted(self._known[app.repository.id] - before)
-
-
-def tell_changed(app: App, numbers: Sequence[int]) -> None:
-    """Emit the event about these issues."""
-    payload = {"issues": list(numbers), "repository": app.repository.root.name}
-    emit(CHANGED.removeprefix("irontree."), workspace_id=app.repository.id, payload=payload)
-
-
-def _same(address: str) -> str:
-    return address.rstrip("/").casefold()
 
 
 # --- Chores
@@ -312,13 +256,13 @@ LETS_GO_SECONDS: Final = 10.0
 LookForComments = Callable[[], tuple[CommentResult, ...]]
 
 
-def take_comments(app: App) -> tuple[CommentResult, ...]:
+def take_comments(app: App, lookout: Lookout | None = None) -> tuple[CommentResult, ...]:
     """Record answers from comments and wake the runs that wait for them. Adopt Prefect's settings first.
 
     If no server answers, or it refuses, the runs start later: the answers are recorded, and the janitor works from
     the log.
     """
-    found = look(app) if may_ask(app) else ()
+    found = look(app, lookout) if may_ask(app) else ()
     if any(comment.outcome == "taken" for comment in found):
         with suppress(ServerUnavailable):
             start_what_waits(app)
@@ -330,10 +274,10 @@ class CommentPoller:
     """Polls with ports that are kept open, and reopened after a failure: a forge's client caches by ETag."""
 
     def __init__(
-        self, open_it: Callable[[], App], look: Callable[[App], tuple[CommentResult, ...]] = take_comments
+        self, open_it: Callable[[], App], look: Callable[[App], tuple[CommentResult, ...]] | None = None
     ) -> None:
         self._open = open_it
-        self._look = look
+        self._look = look or partial(take_comments, lookout=Lookout())
         self._app: App | None = None
 
     def __call__(self) -> tuple[CommentResult, ...]:

@@ -14,9 +14,10 @@ import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 from uuid import UUID
@@ -35,7 +36,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.deployments.runner import RunnerDeployment
-from prefect.exceptions import ObjectAlreadyExists, PrefectHTTPStatusError
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectHTTPStatusError
 from prefect.runner import Runner
 from prefect.schedules import Cron
 from prefect.utilities.processutils import command_to_string
@@ -47,12 +48,14 @@ from irontree.errors import ServerUnavailable
 from irontree.flows.runs.runs import tags
 from irontree.flows.server.connection import FINISH, RUNNER, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
+from irontree.processes.containers import credentials_in
+from irontree.processes.handing import CREDENTIALS, handing
 
 # --- The parent's handle on the child
 
 
-LIMIT = 2
-"""Flow processes per repository: the loop, and the issue it waits for."""
+LIMIT = 3
+"""Flow processes per repository: the loop, the issue it waits for, and one that was answered meanwhile."""
 By = Literal["runner", "worker"]
 """A Prefect runner takes the runs of one repository, for a terminal; a worker those of many."""
 
@@ -90,10 +93,13 @@ class Serving:
         self._finish = Path(self._folder.name) / "finish"
         self._log = folder / f"serving-{deployments[0].name if by == 'runner' else 'all'}.log"
         self._log_start = size(self._log)
+        self._held = ExitStack()
+        credentials = json.dumps(credentials_in(environment)).encode()
+        handed = self._held.enter_context(handing(lambda _: credentials))
         self._program = start(
             "irontree.flows.serve.serving",
             [str(os.getpid())],
-            environment={**environment, FINISH: str(self._finish)},
+            environment={**environment, FINISH: str(self._finish), CREDENTIALS: str(handed)},
             folder=folder,
             log=self._log,
             talk=True,
@@ -133,6 +139,7 @@ class Serving:
             os.killpg(self._program.pid, signal.SIGKILL)
         self._program.wait()
         cast("IO[bytes]", self._program.stdout).close()
+        self._held.close()
         self._folder.cleanup()
 
     def _order(self, order: Mapping[str, Any]) -> None:
@@ -311,7 +318,7 @@ async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[
 TIDY_EVERY = 60.0
 QUERY_SECONDS = 1.0
 PREFETCH_SECONDS = 1.0
-"""Kept short: a run taken before its time occupies one of the two slots of its queue until then."""
+"""Kept short: a run taken before its time occupies one of the few slots of its queue until then."""
 
 
 def run_child() -> None:
@@ -331,20 +338,24 @@ def run_child() -> None:
 async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
     """Execute their runs, at most *limit* at a time."""
     runner = Runner(query_seconds=QUERY_SECONDS, limit=limit, pause_on_shutdown=False)
-    _report(await register(deployments, queue_limit=limit, add=runner.aadd_deployment))
-    await runner.start()
+    add = partial(register, deployments, queue_limit=limit, add=runner.aadd_deployment)
+    _report(ids := await add())
+    async with asyncio.TaskGroup() as together:
+        together.create_task(_stay_registered(ids, add))
+        await runner.start()
 
 
 async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
     """Execute the runs in their queues, at most *limit* per queue, which the queues enforce."""
-    ids = await register(deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
-    _report(ids)
+    add = partial(register, deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
+    _report(ids := await add())
     queues = sorted({served["name"] for served in deployments})
     worker = ProcessWorker(
         POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS
     )
     async with asyncio.TaskGroup() as together:
         together.create_task(_drop_missed(ids))
+        together.create_task(_stay_registered(ids, add))
         await worker.start()
 
 
@@ -355,8 +366,20 @@ def _report(deployments: Mapping[str, UUID]) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
 
+async def _stay_registered(ids: dict[str, UUID], add: Callable[[], Awaitable[dict[str, UUID]]]) -> None:
+    """Register anew on a server whose database was made anew; *ids* are then the new ones."""
+    while True:
+        await asyncio.sleep(QUERY_SECONDS)
+        with suppress(Unreachable, PrefectHTTPStatusError):
+            async with get_client() as client:
+                try:
+                    await client.read_deployment(next(iter(ids.values())))
+                except ObjectNotFound:
+                    ids.update(await add())
+
+
 async def _drop_missed(ids: Mapping[str, UUID]) -> None:
-    """Keep scheduled runs from piling up while a loop and its issue occupy both slots for hours."""
+    """Keep scheduled runs from piling up while a loop and its issues occupy the slots for hours."""
     while True:
         await asyncio.sleep(TIDY_EVERY)
         with suppress(Unreachable, PrefectHTTPStatusError):

@@ -11,7 +11,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from irontree.domain.external import changed_repository, is_signed
+from irontree.domain.external import changed_repository, is_signed, request_repository
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import LOOPBACK
 
@@ -22,13 +22,24 @@ _LENGTH: Final = re.compile(r"[0-9]{1,12}")
 
 
 @contextmanager
-def receiving(port: int, secret: str, poll_now: Callable[[], None], changed: Callable[[str], None]) -> Iterator[str]:
+def receiving(
+    port: int,
+    secret: str,
+    poll_now: Callable[[], None],
+    changed: Callable[[str], None],
+    requested: Callable[[str], None],
+) -> Iterator[str]:
     """Listen on loopback, behind a proxy or tunnel, for the block; yields the URL that the forge's webhook must reach.
 
-    Call *poll_now* for each delivery, and *changed* with the repository's page if an issue was changed. Port 0 means
-    any free port. Raises ServerUnavailable if the port is taken.
+    Call *poll_now* for each delivery, and with the repository's page *changed* if an issue was changed, *requested* if
+    a pull request, its reviews or its checks were. Port 0 means any free port. Raises ServerUnavailable if the port is
+    taken.
     """
-    calls = {"poll_now": staticmethod(poll_now), "changed": staticmethod(changed)}
+    calls = {
+        "poll_now": staticmethod(poll_now),
+        "changed": staticmethod(changed),
+        "requested": staticmethod(requested),
+    }
     try:
         server = _Server((LOOPBACK, port), type("Handler", (_Handler,), {"secret": secret, **calls}))
     except OSError as error:
@@ -54,6 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
     secret: str
     poll_now: Callable[[], None]
     changed: Callable[[str], None]
+    requested: Callable[[str], None]
     timeout = PATIENCE_SECONDS
 
     def do_POST(self) -> None:
@@ -78,4 +90,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.poll_now()
         if repository := changed_repository(body):
             self.changed(repository)
+        if repository := request_repository(body):
+            self.requested(repository)
         return HTTPStatus.NO_CONTENT

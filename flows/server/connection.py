@@ -22,8 +22,9 @@ from urllib.parse import quote
 import platformdirs
 
 from irontree.app import App
-from irontree.errors import ServerUnavailable
-from irontree.files import swap, take_lock
+from irontree.errors import EnvironmentRefused, ServerUnavailable
+from irontree.files import read_bytes, swap, take_lock
+from irontree.processes.containers import without_credentials
 from irontree.store.layout import Layout
 
 # --- The complete Prefect settings of our processes, independent of the machine's (rulings, Local mode)
@@ -336,6 +337,7 @@ def runs_url(ui: str, app: App) -> str:
 
 _ASKS: Final = (b"api_url", b"start_label", b"nightly")
 """Configuration keys that name a server, or let one ask for an approval."""
+_CONFIG_BYTES: Final = 1024 * 1024
 
 
 def is_unknown_to_servers(app: App) -> bool:
@@ -347,10 +349,10 @@ def is_unknown_to_servers(app: App) -> bool:
     if any(name.startswith(OURS) for name in os.environ) or any(left_addresses()):
         return False
     try:
-        written = Layout(app.repository.root).config.read_bytes()
-    except OSError:
+        written = read_bytes(Layout(app.repository.root).config, _CONFIG_BYTES)
+    except EnvironmentRefused:
         return True
-    return not any(key in written for key in _ASKS)
+    return not any(key in (written or b"") for key in _ASKS)
 
 
 # --- Background Python programs of ours
@@ -375,6 +377,7 @@ def start(
 ) -> Program:
     """Run `python -m module` in its own session, with *folder* as its working folder and its output in *log*.
 
+    Of *environment* it gets all but the credential for a forge: neither a server nor a worker calls one.
     A Ctrl-C in our terminal does not reach it, and its pid is its process group. With *talk* its stdin and stdout
     are pipes to us; the end of stdin then also tells it that we are gone.
     """
@@ -384,7 +387,7 @@ def start(
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", module, *arguments],  # -P: nothing is imported from the working folder
-            env=environment,
+            env=without_credentials(environment),
             cwd=folder,
             stdin=pipe or subprocess.DEVNULL,
             stdout=pipe or output,
@@ -399,12 +402,16 @@ def reap(program: Program) -> None:
 
 
 def tail(log: Path, *, start: int = 0) -> str:
-    """The last lines of *log* after byte *start*, or from its beginning if it was rotated; empty if it is missing."""
+    """The last of `lines_after`, as one text."""
+    return "\n".join(lines_after(log, start)[-TAIL:])
+
+
+def lines_after(log: Path, start: int) -> list[str]:
+    """The lines of *log* after byte *start*, or from its beginning if it was rotated; none if it is missing."""
     if not log.exists():
-        return ""
+        return []
     written = log.read_bytes()
-    lines = written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
-    return "\n".join(lines[-TAIL:])
+    return written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
 
 
 def size(log: Path) -> int:

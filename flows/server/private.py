@@ -1,4 +1,4 @@
-"""The private Prefect server: started, found and kept by its clients; its own process (`--serve`) and its database.
+"""The private Prefect server: started, found and kept by its clients; and its own process (`--serve`).
 
 A client imports this while the command line shows the plan: Prefect is imported in the server's own process alone.
 """
@@ -12,12 +12,11 @@ import http.client
 import os
 import signal
 import socket
-import sqlite3
 import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, suppress
 from importlib.metadata import requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -25,13 +24,13 @@ from typing import TYPE_CHECKING, Any, Self
 import psutil
 
 from irontree.errors import EnvironmentRefused, IrontreeError, ServerUnavailable
-from irontree.files import locked, swap
 from irontree.flows.server.connection import (
     LOOPBACK,
     Address,
     ListenAddress,
     Program,
     ServerState,
+    lines_after,
     local_environment,
     password,
     reap,
@@ -42,6 +41,7 @@ from irontree.flows.server.connection import (
     tail,
     turn_over_if_long,
 )
+from irontree.flows.server.database import build_template, database_trouble, ensure, identity
 
 if TYPE_CHECKING:
     import uvicorn
@@ -139,6 +139,8 @@ KEEP_EVERY = 0.2
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before retrying a failed start; doubled each time."""
 LEAVING = 5.0
+TOLD = "irontree: "
+"""Begins a line of the server's log that is for the people who use it."""
 ANYWHERE = ListenAddress()
 
 
@@ -169,7 +171,7 @@ class LocalServer:
         self._first_pause = self._pause = pause
         self._again_at = 0.0
         self._start_program = start
-        self._log_start = size(self._state.log)
+        self._log_start = self._told_start = size(self._state.log)
         self._program: Program | None = None
         self._failure: str | None = None
         self._left = threading.Event()
@@ -206,6 +208,12 @@ class LocalServer:
     def trouble(self) -> ServerUnavailable | None:
         """Why there is no server, with its last output; set from a failed start until a server answers."""
         return self._unavailable(f"The private Prefect server {self._failure}") if self._failure else None
+
+    def told(self) -> tuple[str, ...]:
+        """What the server said to its users since we are its client, or were told last."""
+        lines = lines_after(self._state.log, self._told_start)
+        self._told_start = size(self._state.log)
+        return tuple(line.removeprefix(TOLD) for line in lines if line.startswith(TOLD))
 
     def close(self) -> None:
         """Leave the server to its other clients; it ends a while after the last one has left."""
@@ -307,76 +315,6 @@ def _remedy(output: str, state: ServerState) -> str:
     return f"The whole output is in {state.log}."
 
 
-# --- The database, copied from a migrated template
-
-
-NO_SERVER = "http://127.0.0.1:9/api"
-"""A placeholder for settings that need an address although no request is made."""
-
-
-def ensure(folder: Path) -> None:
-    """Ensure `prefect.db` in *folder*: an existing one is kept, else the template is copied. Deleting it loses nothing.
-
-    Raises ServerUnavailable for a file that is no database, or one of another Prefect version.
-    """
-    template, database = build_template(folder), folder / "prefect.db"
-    if database.exists():
-        _check(database, template)
-        return
-    for leftover in [*folder.glob("prefect.db-*"), folder / "memo_store.toml"]:  # from a database that was deleted
-        leftover.unlink(missing_ok=True)
-    swap(database, template.read_bytes())
-
-
-def _check(database: Path, template: Path) -> None:
-    remedy = "Delete it: it holds nothing that is not in .mino/ too, but for the pages of past runs."
-    try:
-        found = _revision(database)
-    except sqlite3.DatabaseError as error:
-        raise ServerUnavailable(f"{database} is damaged: {error}.", remedy=remedy) from error
-    if found != _revision(template):
-        raise ServerUnavailable(f"{database} is of another Prefect version (revision {found}).", remedy=remedy)
-
-
-def _revision(database: Path) -> str:
-    """The database's migration revision."""
-    with closing(sqlite3.connect(database)) as connection:
-        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return str(found[0]) if found else "none"
-
-
-def build_template(folder: Path) -> Path:
-    """Create `template.db`, an empty migrated database of the installed Prefect version, in *folder*; returns its path.
-
-    Raises ServerUnavailable if Prefect cannot create one.
-    """
-    template = folder / "template.db"
-    with locked(folder / "template.lock"):
-        if not template.exists():
-            _migrate(folder, draft := folder / "draft.db")
-            with closing(sqlite3.connect(draft)) as database:  # in one file: SQLite keeps recent writes in a second one
-                database.execute("PRAGMA journal_mode=DELETE")
-            draft.replace(template)
-    return template
-
-
-def _migrate(folder: Path, database: Path) -> None:
-    for leftover in folder.glob(f"{database.name}*"):
-        leftover.unlink()
-    log = folder / "template.log"
-    environment = local_environment(os.environ, folder, NO_SERVER) | {
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{database}"
-    }
-    upgrade = ["server", "database", "upgrade", "--yes"]
-    with start("prefect", upgrade, environment=environment, folder=folder, log=log) as program:
-        pass
-    if program.returncode:
-        raise ServerUnavailable(
-            f"Prefect could not make its database (exit code {program.returncode}):\n{tail(log)}",
-            remedy=f"The whole output is in {log}.",
-        )
-
-
 # --- The private Prefect server's own process
 
 
@@ -406,7 +344,8 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     if not state.become_the_server():
         return
     last_port = state.come_alive()
-    ensure(state.folder)
+    if said := ensure(state.folder):
+        _say(said)
     host = place.host or LOOPBACK
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
@@ -459,6 +398,12 @@ def garbage_collected_aside() -> Iterator[None]:
         gc.enable()
 
 
+def _say(sentence: str) -> None:
+    """Put it into the server's log, where the clients find it."""
+    sys.stderr.write(f"{TOLD}{sentence}\n")
+    sys.stderr.flush()
+
+
 def _prefect_server() -> uvicorn.Server:
     import uvicorn  # noqa: PLC0415  (reads nothing, but costs time that a second start should not pay)
     from prefect.server.api.server import create_app  # noqa: PLC0415  (Prefect reads its settings at import)
@@ -470,7 +415,10 @@ def _prefect_server() -> uvicorn.Server:
 
 
 class _Attendant:
-    """Publishes the address once the server answers, and ends the server *linger* seconds after its last client."""
+    """Publishes the address once the server answers, and ends the server *linger* seconds after its last client.
+
+    Where its database was damaged, deleted or exchanged, it ends the server at once: the clients start another.
+    """
 
     def __init__(self, server: uvicorn.Server, state: ServerState, address: Address, linger: float) -> None:
         self._server = server
@@ -478,10 +426,18 @@ class _Attendant:
         self._address: Address | None = address
         self._linger = linger
         self._last_used = time.monotonic()
+        self._database = state.folder / "prefect.db"
+        self._identity = identity(self._database)
 
     async def look(self) -> None:
         """Called by uvicorn as soon as it answers, and then every second."""
         turn_over_if_long(self._state.log)
+        if trouble := self._trouble():
+            _say(f"Prefect's database {trouble} while its server was at work: the server ends.")
+            self._server.should_exit = self._server.force_exit = True
+            # What it still wants to write has nowhere to go.
+            threading.Timer(LEAVING, os._exit, (0,)).start()
+            return
         if self._address:
             self._state.publish(self._address)
             self._address = None
@@ -489,6 +445,13 @@ class _Attendant:
             self._last_used = time.monotonic()
         elif time.monotonic() - self._last_used >= self._linger:
             self._server.should_exit = self._state.shut_out()
+
+    def _trouble(self) -> str:
+        if self._server.should_exit:
+            return ""
+        if identity(self._database) != self._identity:
+            return "was deleted or exchanged"
+        return database_trouble(self._database, whole=False)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from irontree.errors import EnvironmentRefused
 from irontree.forges import ForgeSettings, Location, connect, location_of
 from irontree.ports import CheckRunner, CodingAgent, Forge
 from irontree.processes import ChildProcesses
+from irontree.processes.containers import without_credentials
 from irontree.processes.running import capture
 from irontree.repository import GitRepository
 from irontree.store.codec import read_mapping, write_mapping
@@ -68,6 +69,7 @@ class Adapters:
             tracker=f"{location.url}/{location.repository}" if location else "",
             close_on_done=config.issue.close_on_done,
             composite_threshold=config.issue.composite_threshold,
+            keeps_current=config.issue.keep_current,
             reply=config.comment.reply,
             loop_budget=config.loop.max_transitions,
             api_url=config.prefect.api_url,
@@ -118,7 +120,7 @@ class Adapters:
 def ask_program(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
     """The output of a read-only program; `None` if it is missing, fails or takes too long."""
     try:
-        done = capture(argv, cwd=folder, environment=environment, seconds=_QUESTION_SECONDS)
+        done = capture(argv, cwd=folder, environment=without_credentials(environment), seconds=_QUESTION_SECONDS)
     except EnvironmentRefused:
         return None
     return done.stdout.decode("utf-8", "replace").strip() if done.exit_code == 0 else None

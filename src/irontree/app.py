@@ -49,6 +49,8 @@ class Preferences:
     """An issue with more open checkboxes is not adopted (R16)."""
     reply: ReplyMode = "auto"
     """Whether an issue's author gets a reply (protocol, Reply Dispatch)."""
+    keeps_current: bool = True
+    """Whether issues show their state in their text."""
     loop_budget: int | None = None
     """`None` means max(50, 10 * tasks) (R17)."""
     tracker: str = ""

@@ -23,7 +23,7 @@ from irontree.processes.containers import Engine
 from irontree.repository import GitRepository, open_repository
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileProjections, FileResultStore, FileUpkeep
 from irontree.store.event_log import FileEventLog, FileLoopLog
-from irontree.store.layout import Layout, create
+from irontree.store.layout import Layout, create, require_own_folder
 from irontree.store.lockfiles import LoopLease, RunLockFile
 from irontree.store.locks import DriverLock, FileLock
 from irontree.store.replays import CachedReplays
@@ -107,6 +107,7 @@ def open_set_aside(start: Path, environment: Mapping[str, str] = os.environ) -> 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
     """Refuse a repository without state, away from its home (R21), or whose log was deleted (R13)."""
     require_settled(repository)
+    require_own_folder(layout)
     require_log(repository, layout)
     if not layout.state.is_dir() or repository.home is None:
         raise NotARepository(f"{repository.root} is not set up for irontree", remedy="irontree init")

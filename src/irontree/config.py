@@ -21,6 +21,7 @@ from irontree.domain.plan import (
     AgentSpec,
     ContainerSpec,
     ExecutionPolicy,
+    OnHalt,
     PermissionRule,
     PromotionPolicy,
     PublishPolicy,
@@ -144,6 +145,10 @@ class IssueSection(Section):
         ge=0,
         description="An issue with more open checkboxes than this is not adopted: it has to be split first.",
     )
+    keep_current: bool = Field(
+        default=True,
+        description="Whether the text of an issue made from a document shows its state, its parts and what is met.",
+    )
 
 
 class Report(Section):
@@ -212,9 +217,13 @@ class ForgeSection(Section):
 
 
 class LoopSection(Section):
-    """Limits of a loop."""
+    """Limits of a loop, and what it does where a person has to decide."""
 
     max_transitions: int | None = Field(default=None, gt=0, description="Unset: max(50, 10 * tasks).")
+    on_halt: OnHalt = Field(
+        default="stop",
+        description="Whether the loop stops where one issue waits for a person, or does what does not depend on it.",
+    )
     lease_stale_hours: int = Field(
         default=6, gt=0, description="After how long another tool's `active.lock` is no longer believed."
     )
@@ -290,21 +299,32 @@ class Config(Section):
                 mode=self.publish.mode,
                 remote=self.publish.remote or remote,
                 target_branch=self.publish.target_branch or target_branch,
+                reviewers=self.publish.reviewers or None,
+                assignees=self.publish.assignees or None,
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
             gates=approved_gates(self.gates.model_dump(), known=self.forge.adapter != "local"),
             budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure,
+            on_halt=self.loop.on_halt,
         )
 
 
 def load_config(path: Path) -> Config:
     """Read the file; without one everything has its default. Raises ConfigRefused naming every key that is wrong."""
+    data = _bytes(path)
+    return Config() if data is None else read_config(data, str(path))
+
+
+def _bytes(path: Path) -> bytes | None:
+    """The file's content; None without one. Raises EnvironmentRefused for what is no file: a pipe would block."""
     try:
-        return read_config(path.read_bytes(), str(path))
-    except FileNotFoundError:
-        return Config()
+        if path.exists() and not path.is_file():
+            raise EnvironmentRefused(f"{path}: is no file", remedy="move it away, or put a file in its place")
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except OSError as error:
         raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="make the file readable") from error
 
@@ -321,8 +341,7 @@ def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, s
     *comments* go above new keys and say where their values come from. Raises ConfigRefused, before anything is
     written, if the result would not be accepted.
     """
-    before = path.read_bytes() if path.exists() else b""
-    document = _parsed(before, str(path))
+    document = _parsed(_bytes(path) or b"", str(path))
     for dotted, value in values.items():
         _set(document, dotted.split("."), value, (comments or {}).get(dotted))
     _write(path, document)
@@ -332,7 +351,7 @@ def add_permissions(path: Path, rules: Sequence[PermissionRule]) -> None:
     """Append *rules* to `agent.permissions` in the file, keeping the rest; raises as `write_config`."""
     from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415
 
-    document = _parsed(path.read_bytes() if path.exists() else b"", str(path))
+    document = _parsed(_bytes(path) or b"", str(path))
     if not isinstance(document.get("agent"), Mapping):
         document["agent"] = CommentedMap()
     if not document["agent"].get("permissions"):
@@ -375,6 +394,8 @@ def _parsed(data: bytes | str, name: str) -> Any:
         raise ConfigRefused(f"{name}, line {line}: {error.problem}", remedy="put the YAML right") from error
     except (YAMLError, UnicodeDecodeError) as error:
         raise ConfigRefused(f"{name}: not readable as YAML text", remedy="save the file as UTF-8") from error
+    except RecursionError:
+        raise ConfigRefused(f"{name}: nested too deeply", remedy="`irontree config schema` lists every key") from None
     if document is None:
         return CommentedMap()
     if not isinstance(document, CommentedMap):

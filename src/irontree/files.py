@@ -36,6 +36,8 @@ if sys.platform == "darwin":
 else:
     _sync = os.fsync
 
+# Within one tick of its clock a file system gives two writes the same time; ticks are 1 to 10 ms long.
+SETTLED_NS = 100_000_000
 TEMPORARY_SUFFIX = ".tmp"
 RESTORED_SUFFIX = ".restored"
 """Name part of the hidden folder beside a stream, in which the stream is written as a whole."""

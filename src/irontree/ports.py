@@ -355,6 +355,12 @@ class EffectLedger:
     """The key of the question that a gate holds open; empty if there is none."""
     voters: tuple[str, ...] = ()
     """Those who approved going on, as last counted on the forge."""
+    shown: str = ""
+    """Digest of what the issue's text says between our markers; empty if it is as it was published."""
+    people_asked: str = ""
+    """The request whose reviewers were asked and that was assigned; empty if there was none."""
+    approval_seen: str = ""
+    """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
 
 
 class Upkeep(Protocol):
@@ -447,6 +453,13 @@ class RepositoryFacts(NamedTuple):
     can_write: bool
     archived: bool = False
     has_issues: bool = True
+    has_pull_requests: bool = True
+    empty: bool = False
+    """Whether it has no commit yet."""
+    lacking_scopes: tuple[str, ...] = ()
+    """What the token is not allowed, though the account may be; by the forge's own names."""
+    hides_writers: str = ""
+    """Why the forge does not show us everybody who may write, if it does not: nobody hidden is heard (R20)."""
 
 
 class IssueChanges(TypedDict, total=False):
@@ -481,6 +494,12 @@ class PullRequests(Protocol):
     def reviews(self, number: int) -> tuple[Review, ...]:
         """The submitted reviews, oldest first, each with its remarks."""
 
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask accounts, and teams named `org/team`, to review a pull request; our own account is left out.
+
+        Raises RemoteFailed for one that cannot review.
+        """
+
 
 class Checks(Protocol):
     """Commit statuses: those of CI, and ours."""
@@ -497,6 +516,9 @@ class About(Protocol):
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now (R20); never cached."""
+
+    def may_push(self, branch: str) -> bool:
+        """Whether our account may push to that branch, as far as the forge tells: protection may forbid it."""
 
     def about(self) -> RepositoryFacts:
         """Query the forge. Raises AccessRefused if it denies access, RemoteUnavailable if it does not answer."""
@@ -525,17 +547,51 @@ class IssueTracker(Protocol):
     def read_issue(self, number: int) -> Issue | None:
         """The issue; None if there is none."""
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first; pull requests left out.
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        """Issues whose body holds one of *markers* as a line of its own, lowest number first; pull requests left out.
 
         By a complete listing: search lags, and so may a listing, so what was created a moment ago is looked for too.
+        """
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        """Those with a lower number than *number*, which we have just created: somebody else was faster (R8).
+
+        A forge gives numbers in the order of creation. So only the numbers between have to be asked for, those that
+        are neither ours nor were there at our last `find_issues`.
         """
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, oldest first; pull requests left out."""
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""
+
+    def depend(self, number: int, on: int) -> None:
+        """Show natively that an issue waits for another; nothing where the forge, or its version, has no such thing.
+
+        The forge may then refuse to close the issue before the other.
+        """
+
+    def add_part(self, number: int, part: int) -> None:
+        """Show natively that an issue is a part of issue *number*; nothing where the forge has no such thing."""
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Assign these accounts to an issue or a pull request that was just made and has no assignees.
+
+        Raises RemoteFailed for one that cannot be assigned, unless the forge ignores it.
+        """
+
+
+Reaction = Literal["+1", "eyes"]
+"""How a comment shows that its command was taken, or was seen and counts: the names of GitHub and Gitea."""
+
+
+class CommentMark(NamedTuple):
+    """A comment in a list of the whole repository: under which issue, and when it was posted or last edited (UTC)."""
+
+    issue_number: int
+    id: str
+    at: str
 
 
 class Comments(Protocol):
@@ -550,8 +606,14 @@ class Comments(Protocol):
         Cheap to ask again: where the forge can say so, nothing is sent as long as nothing changed (ETag).
         """
 
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """The comments of all issues and pull requests posted or edited at or after *moment*; as cheap to ask again."""
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment; never sent twice (see `create_issue`)."""
+
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
+        """Show our account's reaction to a comment; nothing where the forge has none. Repeating it changes nothing."""
 
 
 class Labels(Protocol):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from irontree.domain.issues import Issue
 from irontree.errors import ConfigRefused, RemoteFailed
 from irontree.forges import FORGES, Location, connect
 from irontree.forges.markers import as_kept
@@ -27,6 +28,13 @@ HOSTILE = (
     "windows\r\nold mac\rline ends",
 )
 TOO_LONG = "x" * 100_000
+
+
+def read(forge: Forge, number: int) -> Issue:
+    """The issue, which is there."""
+    found = forge.read_issue(number)
+    assert found
+    return found
 
 
 def test_every_registered_forge_is_under_this_contract():
@@ -89,7 +97,8 @@ def test_a_title_is_text_whatever_it_looks_like(forge: Forge, title: str):
 
 def test_a_title_is_one_line(forge: Forge):
     number = forge.create_issue("two\nlines", "").number
-    assert forge.edit_issue(number, title=" three\r\n  lines ").title == "three lines"
+    forge.edit_issue(number, title=" three\r\n  lines ")
+    assert read(forge, number).title == "three lines"
 
 
 def test_numbers_start_at_one_and_ascend(forge: Forge):
@@ -117,14 +126,17 @@ def test_touching_an_issue_that_is_not_there_says_which(forge: Forge, touch: Cal
 def test_an_edit_changes_what_is_given_and_leaves_the_rest(forge: Forge):
     before = forge.create_issue("Title", "Body", ["bug"])
     forge.edit_issue(before.number, state="closed")
-    after = forge.edit_issue(before.number, body="Other")
+    forge.edit_issue(before.number, body="Other")
+    after = read(forge, before.number)
     assert (after.title, after.body, after.state, after.labels) == ("Title", "Other", "closed", ("bug",))
 
 
 def test_a_closed_issue_can_be_opened_again(forge: Forge):
     number = forge.create_issue("Title", "").number
     forge.edit_issue(number, state="closed")
-    assert forge.edit_issue(number, state="open").state == "open"
+    assert read(forge, number).state == "closed"
+    forge.edit_issue(number, state="open")
+    assert read(forge, number).state == "open"
 
 
 def test_a_marker_counts_as_a_line_of_its_own_only(forge: Forge):
@@ -142,6 +154,28 @@ def test_closed_issues_are_found_too(forge: Forge):
 
 def test_nothing_is_found_where_nothing_is(forge: Forge):
     assert forge.find_issues(MARKER) == ()
+    assert forge.find_issues_before(1, MARKER) == ()
+
+
+def test_issues_of_several_markers_are_found_in_one_look(forge: Forge):
+    other = MARKER.replace("login", "logout")
+    for body in (MARKER, "none", other, f"{MARKER}\n{other}"):
+        forge.create_issue("Title", body)
+    assert [issue.number for issue in forge.find_issues(MARKER, other)] == [1, 3, 4]
+
+
+def test_whoever_created_an_issue_of_that_marker_before_ours_is_found_by_its_number(stage: Stage):
+    """R8: both looked, both found nothing, both created."""
+    assert stage.ours.find_issues(MARKER) == ()
+    stage.ours.create_issue("Title", "")
+    for body in (MARKER, "", MARKER):
+        stage.stranger.create_issue("Title", body)
+    ours = stage.ours.create_issue("Title", MARKER).number
+    stage.stranger.create_issue("Title", MARKER)
+    assert [(issue.number, issue.trusted) for issue in stage.ours.find_issues_before(ours, MARKER)] == [
+        (2, False),
+        (4, False),
+    ]
 
 
 def test_comments_come_oldest_first_with_ids_and_addresses_of_their_own(forge: Forge):
@@ -217,3 +251,30 @@ def test_addresses_for_people_are_of_the_web_or_not_there(forge: Forge):
 
 def test_no_issue_is_taken_for_a_pull_request(forge: Forge):
     assert not forge.create_issue("it", "").pull_request
+
+
+def test_a_reaction_to_a_comment_is_shown_once_by_our_account(stage: Stage):
+    number = stage.ours.create_issue("Title", "").number
+    comment = stage.stranger.post_comment(number, "/accept")
+    for reaction in ("+1", "+1", "eyes"):
+        stage.ours.react(number, comment.id, reaction)
+    assert stage.reactions(number, comment.id) in ({("irontree", "+1"), ("irontree", "eyes")}, None)
+    [shown] = stage.ours.comments(number)
+    assert (shown.body, shown.edited) == ("/accept", False)
+
+
+def test_people_are_assigned_to_a_new_issue(stage: Stage):
+    number = stage.ours.create_issue("Title", "text").number
+    stage.ours.assign(number, ["writer"])
+    assert stage.people(number) == (["writer"], [])
+    found = stage.ours.read_issue(number)
+    assert found
+    assert (found.title, found.body) == ("Title", "text")
+
+
+def test_parts_and_dependencies_are_shown_as_far_as_the_forge_has_them(stage: Stage):
+    parent, first, second = (stage.ours.create_issue(title, "").number for title in ("Parts", "One", "Two"))
+    stage.ours.add_part(parent, first)
+    stage.ours.depend(second, first)
+    assert stage.related(parent) in (([], [first]), ([], []), None)
+    assert stage.related(second) in (([first], []), None)

@@ -6,7 +6,7 @@ import pytest
 
 from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Forge
-from tests.support.forges import Stage
+from tests.support.forges import HEAD_SHA, Stage
 
 BEFORE, AFTER = "2026-01-02T11:59:00Z", "2026-01-02T12:05:00Z"
 """The clocks of all stages stand at noon."""
@@ -42,6 +42,35 @@ def test_many_comments_come_whole_and_in_order(stage: Stage):
         stage.ours.post_comment(number, text)
     for _ in range(2):
         assert [comment.body for comment in stage.ours.comments_since(number, BEFORE)] == texts
+
+
+def test_where_somebody_commented_is_seen_of_all_issues_at_once(stage: Stage):
+    first, second = asked(stage.ours), asked(stage.ours)
+    asked(stage.ours)
+    assert stage.ours.commented_since(BEFORE) == ()
+    stage.ours.post_comment(second, "x")
+    stage.stranger.post_comment(first, "y")
+    marks = stage.ours.commented_since(BEFORE)
+    assert sorted(mark.issue_number for mark in marks) == [first, second]
+    assert {mark.at for mark in marks} == {"2026-01-02T12:00:00Z"}
+    assert stage.ours.commented_since(AFTER) == ()
+
+
+def test_a_comment_that_is_edited_has_another_mark(stage: Stage):
+    number = asked(stage.ours)
+    posted = stage.ours.post_comment(number, "first")
+    before = stage.ours.commented_since(BEFORE)
+    assert stage.ours.commented_since(BEFORE) == before
+    stage.change_comment(number, posted.id, "/accept")
+    [mark] = stage.ours.commented_since(BEFORE)
+    assert (mark.issue_number, mark in before) == (number, False)
+
+
+def test_comments_of_requests_are_seen_too(stage: Stage):
+    stage.push("it", HEAD_SHA)
+    number = stage.ours.create_pull_request(head="it", base="main", title="It", body="", draft=False).number
+    stage.ours.post_comment(number, "x")
+    assert [mark.issue_number for mark in stage.ours.commented_since(BEFORE)] == [number]
 
 
 def test_an_issue_that_is_not_there_has_no_comments_to_look_for(forge: Forge):

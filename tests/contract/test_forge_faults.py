@@ -50,7 +50,8 @@ def test_an_issue_whose_answer_was_lost_is_found_and_is_there_once(stage: Fallib
     stage.lose_next_answer()
     with pytest.raises(RemoteUnavailable):
         stage.ours.create_issue("Title", MARKER)
-    assert [issue.number for issue in stage.ours.find_issues(MARKER)] == [1]
+    for forge in (stage.ours, stage.afresh()):
+        assert [issue.number for issue in forge.find_issues(MARKER)] == [1]
 
 
 def test_a_comment_whose_answer_was_lost_is_found_and_is_there_once(stage: FallibleStage):
@@ -73,21 +74,31 @@ def test_an_issue_that_listings_do_not_show_yet_is_found(stage: FallibleStage):
     for marker in ("", MARKER, "", MARKER):
         stage.ours.create_issue("Title", marker)
     stage.lag(3)
-    assert [issue.number for issue in stage.ours.find_issues(MARKER)] == [2, 4]
+    assert [issue.number for issue in stage.afresh().find_issues(MARKER)] == [2, 4]
 
 
 def test_the_first_issue_of_all_is_found_before_listings_show_any(stage: FallibleStage):
     stage.ours.create_issue("Title", MARKER)
     stage.lag(1)
-    assert [issue.number for issue in stage.ours.find_issues(MARKER)] == [1]
+    assert [issue.number for issue in stage.afresh().find_issues(MARKER)] == [1]
+
+
+def test_an_issue_of_somebody_faster_that_listings_do_not_show_yet_is_found(stage: FallibleStage):
+    stage.ours.create_issue("Title", "")
+    stage.ours.find_issues(MARKER)
+    stage.stranger.create_issue("Title", MARKER)
+    ours = stage.ours.create_issue("Title", MARKER).number
+    stage.lag(3)
+    assert [issue.number for issue in stage.ours.find_issues_before(ours, MARKER)] == [2]
 
 
 def test_part_of_a_listing_is_never_taken_for_all_of_it(stage: FallibleStage):
     for _ in range(3):
         stage.ours.create_issue("Title", MARKER)
     stage.break_listings(behind=2)
-    with pytest.raises(RemoteUnavailable):
-        stage.ours.find_issues(MARKER)
+    for forge in (stage.ours, stage.afresh()):
+        with pytest.raises(RemoteUnavailable):
+            forge.find_issues(MARKER)
 
 
 def test_what_changed_since_the_last_look_is_seen(stage: FallibleStage):

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from irontree.errors import RemoteUnavailable, RequirementsRefused
-from irontree.ports import Forge
+from irontree.ports import Forge, Label
+from irontree.services.delivery.deliver import MANAGED_LABELS
 from irontree.services.execution.publish import PublishedNodes, publish
 from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
@@ -106,7 +107,7 @@ class Overtaken:
 def test_of_two_publishers_at_once_the_later_takes_what_the_earlier_made(stage: Stage, clone):
     """spec-kit 4271: both looked, both found nothing, both created."""
     first = clone(stage.ours)
-    second = clone(Overtaken(stage.ours, lambda: publish_document(first)))
+    second = clone(Overtaken(stage.afresh(), lambda: publish_document(first)))
     published = publish_document(second)
     assert titles(stage.ours) == TITLES
     assert [number for _, number, _ in published] == [first.number(node.task_key) for node, _, _ in published]
@@ -114,6 +115,7 @@ def test_of_two_publishers_at_once_the_later_takes_what_the_earlier_made(stage: 
 
 def test_a_lost_answer_leaves_one_issue_and_publication_goes_on(fallible: FallibleStage, clone):
     scene = clone(fallible.ours)
+    fallible.ours.ensure_labels([*MANAGED_LABELS, Label("enhancement", "ededed")])  # the next write is of an issue
     fallible.lose_next_answer()
     with pytest.raises(RemoteUnavailable):
         publish_document(scene)
@@ -125,7 +127,7 @@ def test_a_lost_answer_leaves_one_issue_and_publication_goes_on(fallible: Fallib
 def test_a_listing_that_lags_hides_nothing(fallible: FallibleStage, clone):
     publish_document(clone(fallible.ours))
     fallible.lag(3)
-    assert what_became(publish_document(clone(fallible.ours))) == ["found"] * 5
+    assert what_became(publish_document(clone(fallible.afresh()))) == ["found"] * 5
     assert titles(fallible.ours) == TITLES
 
 
@@ -133,7 +135,7 @@ def test_a_listing_that_breaks_off_stops_publication(fallible: FallibleStage, cl
     publish_document(clone(fallible.ours))
     fallible.break_listings(behind=2)
     with pytest.raises(RemoteUnavailable):
-        publish_document(clone(fallible.ours))
+        publish_document(clone(fallible.afresh()))
     assert titles(fallible.ours) == TITLES
 
 

@@ -182,3 +182,13 @@ def test_a_forge_says_who_we_are_and_what_we_may_do(forge: Forge):
     assert (facts.can_write, facts.archived, facts.has_issues) == (True, False, True)
     assert facts.full_name
     assert facts.url
+
+
+def test_people_are_asked_to_review_and_assigned(stage: Stage, pull: PullRequest):
+    """Our own account is left out: no forge lets an author review."""
+    stage.ours.request_reviews(pull.number, ["irontree", "writer"])
+    stage.ours.assign(pull.number, ["writer"])
+    asked = stage.people(pull.number)
+    assert asked[0] == ["writer"]
+    assert "writer" in asked[1]
+    assert stage.ours.read_pull_request(pull.number) == pull

@@ -42,6 +42,7 @@ def test_every_setting_that_a_person_approves_is_loaded_equal(plans):
         "agent: {command: agent, wall_seconds: 8, stall_seconds: 7, permissions: [{tool: edit, allow: false}]}\n"
         f"container: {{image: '{image}', network: false}}\n"
         "workspace: {pristine: true}\nforge: {adapter: github}\nrun: {max_retry_count: 1, same_failure: 2}\n"
+        "loop: {on_halt: go_on}\n"
         "gates: {acceptance: {approvers: 2}, failure: {not_requester: true}}\n"
         "budgets: {day: {money: 2.5, tokens: 100, time: 1h}, time_zone: Europe/Vienna}\n",
         "config.yml",

@@ -29,7 +29,7 @@ from prefect.settings import (
 from prefect.states import State
 
 from irontree.files import locked, swap
-from irontree.flows.server.private import build_template
+from irontree.flows.server.database import build_template
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = ROOT / "build" / f"prefect-{version('prefect')}.db"

@@ -11,6 +11,7 @@ from prefect.states import Completed, State
 
 from irontree.flows.gate import ask, make_form
 from irontree.flows.server.connection import end_with_runner, finish_asked
+from irontree.processes.handing import given_environment
 from irontree.tasks.stages import in_thread
 
 Decide = make_form("Decide", ["accept", "send back", "skip"], ["attempts"])
@@ -49,9 +50,10 @@ async def long_step(folder: str) -> None:
 
 @flow
 async def short_steps(folder: str) -> State[object]:
-    """Goes on step by step until the person has asked to finish."""
+    """Goes on step by step until the person has asked to finish; leaves the token that it was given."""
     end_with_runner()
-    (Path(folder) / "started").touch()
+    (Path(folder) / "starting").write_text(given_environment().get("GITEA_TOKEN", ""))
+    (Path(folder) / "starting").rename(Path(folder) / "started")
     while not finish_asked():  # noqa: ASYNC110  (as the real flows do: they look at it between steps)
         await asyncio.sleep(0.05)
     return Completed(name="Halted", message="stopped after this step")

@@ -20,7 +20,8 @@ from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.reconcile import reconcile
 from irontree.flows.runs import runs
 from irontree.flows.serve.automations import Configured, register_automations
-from irontree.flows.serve.chores import ForgeChanges, remind, tell_labelled
+from irontree.flows.serve.changes import ForgeChanges
+from irontree.flows.serve.chores import remind, tell_labelled
 from irontree.flows.serve.serving import NIGHTLY
 from irontree.ports import Label
 from irontree.tasks.artifacts import mirror, read_told

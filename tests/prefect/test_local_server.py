@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import socket
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from http import HTTPStatus
@@ -88,22 +86,28 @@ def test_a_server_that_nobody_uses_makes_room_for_a_fixed_port_and_one_in_use_do
     wait_for_end(pid)
 
 
-@pytest.mark.parametrize("what", ["is damaged", "is of another Prefect version"])
-def test_a_database_that_does_not_fit_is_named_with_its_remedy(own_home, what):
+def test_a_database_that_is_deleted_or_damaged_is_made_anew_while_the_server_is_at_work(own_home, api_url):
+    """A client's server comes back with a new one, and says so; one that lingers ends."""
     database = own_home / "prefect.db"
-    if what == "is damaged":
-        database.write_text("this is not a database" * 100)
-    else:
-        shutil.copyfile(own_home / "template.db", database)
-        with closing(sqlite3.connect(database)) as connection, connection:
-            connection.execute("UPDATE alembic_version SET version_num = 'older'")
-    with (
-        closing(LocalServer(own_home, os.environ, linger=0).start()) as server,
-        pytest.raises(ServerUnavailable) as refusal,
-    ):
-        server.wait_ready()
-    assert f"{database} {what}" in refusal.value.message
-    assert "Delete it" in refusal.value.message
+    with closing(LocalServer(own_home, os.environ, linger=60).start()) as server:
+        address = server.wait_ready()
+        flow = httpx.post(f"{address}/flows/", json={"name": "lost"}).json()["id"]
+        first = pid_of(own_home)
+        database.unlink()
+        wait_for_end(first)
+        address = server.wait_ready()
+        assert httpx.get(f"{address}/flows/{flow}").status_code == HTTPStatus.NOT_FOUND
+        assert any("was deleted or exchanged" in line for line in server.told())
+        second = pid_of(own_home)
+        database.write_bytes(b"")
+        wait_for_end(second)
+        address = server.wait_ready()
+        assert httpx.post(f"{address}/flows/", json={"name": "new"}).status_code == HTTPStatus.CREATED
+        assert any("is set aside as" in line for line in server.told())
+        lingers = pid_of(own_home)
+    database.write_bytes(os.urandom(10_000))
+    wait_for_end(lingers)
+    assert not is_taken(port_of(address))
 
 
 def test_a_server_that_cannot_start_says_why(own_home):

@@ -28,6 +28,7 @@ from tests.prefect.sample_flows import note
 
 FLOWS = "tests.prefect.sample_flows"
 PATIENCE = 40
+TOKEN = "very-secret-4711"
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +40,11 @@ def workspace_id():
 def serve(state_folder, environment, workspace_id):
     """Serve the sample flows."""
     names = ("question", "note", "long_step", "short_steps")
+    served, caller = [Served(f"{FLOWS}.{name}", workspace_id) for name in names], {**environment, "GITEA_TOKEN": TOKEN}
 
     @contextmanager
     def serve() -> Iterator[Serving]:
-        serving = Serving(
-            [Served(f"{FLOWS}.{name}", workspace_id) for name in names], environment=environment, folder=state_folder
-        )
+        serving = Serving(served, environment=caller, folder=state_folder)
         try:
             yield serving
         finally:
@@ -74,6 +74,11 @@ def flow_processes(serving) -> list[psutil.Process]:
     return psutil.Process(serving._program.pid).children(recursive=True)
 
 
+def shows(process: psutil.Process) -> str:
+    """What others can see of it."""
+    return f"{process.cmdline()} {process.environ()}"
+
+
 def gone(processes) -> bool:
     return not psutil.wait_procs(processes, timeout=10)[1]
 
@@ -84,6 +89,7 @@ def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_
     """...and what its processes logged on the way has no line above INFO.
 
     A worker that let go of the queue meanwhile, and still names it, gets none of its runs: it stays closed.
+    Neither runner nor flows show the token.
     """
     with serve() as serving:
         assert f"question/{workspace_id}" in serving.wait_ready()
@@ -92,6 +98,8 @@ def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_
         question = wait_until(lambda: open_question(client, asking))
         wait_until((tmp_path / "started").exists)
         processes = flow_processes(serving)
+        assert not [shown for shown in map(shows, [psutil.Process(serving._program.pid), *processes]) if TOKEN in shown]
+        assert (tmp_path / "started").read_text() == TOKEN, "who calls the forge is told it by the runner's parent"
         os.kill(serving._program.pid, signal.SIGKILL)
         assert gone(processes)
         assert not serving.alive()

@@ -210,7 +210,8 @@ def test_the_second_ctrl_c_kills_the_agent_keeps_its_work_and_gives_the_attempt_
     assert held.state().attempt_count == 0
     assert "half" in git(held.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")
     assert working.said.splitlines()[-1].startswith("Go on with: irontree task resume ")
-    assert runs.taken_up(client, held.id) == ()
+    of_work = [run for run in runs.taken_up(client, held.id) if {"number", "loop_id"} & run.parameters.keys()]
+    assert of_work == []  # a janitor may be due
     assert faults(held.app) == []
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -44,6 +44,10 @@ class Stage(Protocol):
         """The same repository as `mallory` sees it, who may open issues and comment, and no more."""
         ...
 
+    def afresh(self) -> Forge:
+        """Ours, as a process that has just started sees it: it remembers nothing of what we have created."""
+        ...
+
     def push(self, branch: str, sha: str) -> None:
         """Point a branch of the repository at a commit."""
         ...
@@ -62,6 +66,18 @@ class Stage(Protocol):
 
     def change_comment(self, number: int, comment_id: str, body: str) -> None:
         """Put other words into a comment, as a person may do there."""
+        ...
+
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        """Who is assigned, and who was asked to review it."""
+        ...
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        """What an issue waits for, and its parts; None where the forge shows neither."""
+        ...
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        """The reactions to a comment, each with its account; None where there are none at all."""
         ...
 
 
@@ -129,9 +145,12 @@ class MemoryStage:
 
     def __init__(self, folder: Path) -> None:
         self.tracker = Tracker(branches={"main": BASE_SHA}, writers={"writer"})
-        self.ours, self.stranger = (
-            MemoryForge(settings(folder, account), self.tracker) for account in ("irontree", "mallory")
-        )
+        self._folder = folder
+        self.ours = self.afresh()
+        self.stranger = MemoryForge(settings(folder, "mallory"), self.tracker)
+
+    def afresh(self) -> Forge:
+        return MemoryForge(settings(self._folder, "irontree"), self.tracker)
 
     def push(self, branch: str, sha: str) -> None:
         self.tracker.branches[branch] = sha
@@ -147,6 +166,15 @@ class MemoryStage:
 
     def change_comment(self, number: int, comment_id: str, body: str) -> None:
         change_comment(self.tracker, number, comment_id, body)
+
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        return [*self.tracker.assignees.get(number, ())], [*self.tracker.requested.get(number, ())]
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        return self.tracker.dependencies.get(number, []), self.tracker.parts.get(number, [])
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        return {*self.tracker.reactions.get(comment_id, ())}
 
     def go_down(self) -> None:
         self.tracker.outage = "the forge is down"
@@ -183,20 +211,14 @@ class LocalStage:
     def __init__(self, folder: Path) -> None:
         self.branches = MadeUpBranches()
         self._folder = folder / "forge"
-        self.ours, self.stranger = (
-            LocalForge(
-                ForgeSettings(
-                    self._folder,
-                    account,
-                    Noon(),
-                    read_mapping,
-                    write_mapping,
-                    branches=self.branches,
-                    default_branch=lambda: "main",
-                )
-            )
-            for account in ("irontree", "mallory")
-        )
+        self.ours, self.stranger = self.afresh(), self._forge("mallory")
+
+    def afresh(self) -> Forge:
+        return self._forge("irontree")
+
+    def _forge(self, account: str) -> LocalForge:
+        about = settings(self._folder, account)
+        return LocalForge(replace(about, branches=self.branches, default_branch=lambda: "main"))
 
     def push(self, branch: str, sha: str) -> None:
         self.branches.tips[branch] = sha
@@ -223,6 +245,19 @@ class LocalStage:
         file = self._folder / "issues" / f"{number:04d}" / "comments" / f"{index:04d}.md"
         front, _, _ = file.read_text().rpartition("---\n")
         file.write_text(f"{front}---\n\n{body}\n")
+
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        for kind in ("issues", "pulls"):
+            if (file := self._folder / kind / f"{number:04d}.md").exists():
+                fields = read_mapping(file.read_text().split("---\n")[1], str(file))
+                return [*fields.get("assignees", [])], [*fields.get("reviewers", [])]
+        raise AssertionError(f"no issue {number}")
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        return None
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        return None
 
 
 @contextmanager

@@ -31,12 +31,13 @@ def requesting_scene(folder: Path) -> Scene:
 class Refusing:
     """A forge that does not answer to one of its methods."""
 
-    def __init__(self, forge: Any, method: str) -> None:
+    def __init__(self, forge: Any, method: str, error: Exception | None = None) -> None:
         self._forge, self._method = forge, method
+        self._error = error or RemoteUnavailable("it does not answer")
 
     def __getattr__(self, name: str) -> Any:
         def refuses(*_: Any, **__: Any) -> None:
-            raise RemoteUnavailable("it does not answer")
+            raise self._error
 
         return refuses if name == self._method else getattr(self._forge, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -24,6 +25,7 @@ from irontree.domain.plan import (
 )
 from irontree.domain.state import Phase, TaskState
 from irontree.services.delivery.comments import CommentView, comment_template
+from irontree.services.delivery.issue_text import Part
 from irontree.services.questions.pages import form_template
 from irontree.services.questions.questions import Question
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
@@ -169,6 +171,8 @@ def issue(text: str) -> dict[str, object]:
         "marker": KEY_MARKER,
         "parent": "#3",
         "depends_on": ("#4", "#5"),
+        "current": defaultdict(lambda: "x"),
+        "parts": (Part(text, 0, True),),
     }
 
 
@@ -299,16 +303,8 @@ def review_prompt(text: str) -> dict[str, object]:
 
 
 def comment(text: str) -> CommentView:
-    return CommentView(
-        number=7,
-        marker=MARKER,
-        reason=text,
-        action=text,
-        attempt=2,
-        attempts=4,
-        answers=(text, "/accept"),
-        gate=text,
-    )
+    asked = {"answers": (text, "/accept"), "gate": text}
+    return CommentView(number=7, marker=MARKER, reason=text, action=text, attempt=2, attempts=4, **asked)
 
 
 def answer(text: str) -> dict[str, object]:
@@ -477,6 +473,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "prompts/plan.md": plan_prompt,
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,
+    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,
     "artifacts/inbox.md": inbox,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -23,7 +24,7 @@ verify:
   detection: false
   reviewers: [{name: critic, command: critic --deep}]
 gates: {acceptance: {approvers: 2}, approval: {not_requester: true}, failure: {approvers: 3}, blocked: {approvers: 1}}
-issue: {close_on_done: manual, composite_threshold: 5}
+issue: {close_on_done: manual, composite_threshold: 5, keep_current: false}
 report: {promotion: never, docs_path: handbook/notes}
 comment: {reply: always}
 agent:
@@ -43,9 +44,9 @@ container:
   network: false
   user: "1000:1000"
   options: [--memory, 4g]
-publish: {mode: pull_request, remote: upstream, target_branch: trunk}
+publish: {mode: pull_request, remote: upstream, target_branch: trunk, reviewers: [ada, org/team], assignees: [bob]}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
-loop: {max_transitions: 20, lease_stale_hours: 12}
+loop: {max_transitions: 20, on_halt: go_on, lease_stale_hours: 12}
 budgets:
   attempt: {money: 1 USD, tokens: 1000, time: 30m}
   issue: {money: 2}
@@ -136,7 +137,8 @@ def test_the_policy_carries_what_a_person_approves():
         Shell(name="lint", run="ruff check ."),
     )
     assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True)
-    assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk")
+    people = {"reviewers": ("ada", "org/team"), "assignees": ("bob",)}
+    assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk", **people)
     assert policy.promotion == PromotionPolicy(mode="never", docs_path="handbook/notes")
     assert (policy.check_seconds, policy.max_retry_count, policy.detection) == (60, 0, ())
 
@@ -369,6 +371,20 @@ def test_gates_are_approved_with_everything_else():
     assert gated.gates.acceptance == Gate(approvers=2)
     assert gated.gates.approval is None
     assert gated.digest != plain.digest
+
+
+@pytest.mark.parametrize("text", ["verify: " + "[" * 10_000, "a: " + "{a: " * 5_000, "- " * 10_000 + "x"])
+def test_deep_nesting_is_refused_in_words(text: str):
+    with pytest.raises(ConfigRefused, match="nested too deeply"):
+        read_config(text, NAME)
+
+
+def test_a_pipe_in_place_of_the_file_is_refused_and_does_not_block(tmp_path):
+    path = tmp_path / "config.yml"
+    os.mkfifo(path)
+    for read in (load_config, lambda path: write_config(path, {"verify.seconds": 9})):
+        with pytest.raises(EnvironmentRefused, match="is no file"):
+            read(path)
 
 
 def test_gates_need_a_forge_that_people_log_in_to():

@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from irontree.domain.comments import MAX_CHARACTERS, comment_problems, reply_problems, status_problems
 from irontree.domain.halt import RULE, RULES
+from irontree.domain.issues import BEGIN, END
 from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
 from irontree.services.delivery.comments import CommentView
@@ -81,7 +82,7 @@ def outline(markdown: str) -> tuple[list[str], list[str]]:
     return [tag for tag, _ in found], [content for tag, content in found if tag == "h2"]
 
 
-REPLIES = ["comments/not-taken.md", "comments/reply.md"]
+REPLIES = ["comments/approval-asked.md", "comments/not-taken.md", "comments/reply.md"]
 CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, *REPLIES})
 
 
@@ -234,13 +235,13 @@ def test_an_issue_carries_its_own_key_once_and_nobody_elses():
     def other_keys(text: str) -> bool:
         lines = rendered("issues/body.md", text).splitlines()
         keys = [line for line in lines if line.strip().startswith("<!--") and "irontree:" in line]
-        return keys != [KEY_MARKER] or "- Task Key: auth-login" not in lines
+        return keys != [*[BEGIN, END] * 3, KEY_MARKER] or "- Task Key: auth-login" not in lines
 
     assert hostile(other_keys) == {}
 
 
 def test_the_sections_of_an_issue_take_effect_after_any_description():
-    ours = ["Acceptance Criteria", "Verification", "Target Files", "Status"]
+    ours = ["Acceptance Criteria", "Verification", "Target Files", "Parts", "Status"]
     assert hostile(lambda text: not_last(ours, rendered("issues/body.md", text))) == {}
 
 

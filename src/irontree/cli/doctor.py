@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -27,7 +28,7 @@ from irontree.services.consistency.audit import audit
 from irontree.services.proposals.approval import unpushed
 from irontree.services.record import read_world
 from irontree.services.views.overview import backup_trouble
-from irontree.services.work.preflight import blockers_of, require_agent
+from irontree.services.work.preflight import blockers_of, forge_blockers, require_agent
 from irontree.store.locks import flock_works
 
 Severity = Literal["good", "note", "bad"]
@@ -210,7 +211,14 @@ def _forge(app: App) -> Iterator[Examined]:
     if forge.name == "local":
         yield Examined("good", "forge", "local: issues are files under .mino/forge/")
         return
-    yield from (Examined("bad", "forge", what, remedy) for what, remedy in obstacles(facts))
+    found = dict(obstacles(facts))
+    with suppress(IrontreeError):  # what is wrong with the configuration is said above
+        blockers = forge_blockers(forge, facts, app.policy(None).publish)
+        found |= {blocker.message: blocker.remedy for blocker in blockers}
+    yield from (Examined("bad", "forge", what, remedy) for what, remedy in found.items())
+    if facts.hides_writers:
+        words = f"not everybody who may write is heard: {facts.hides_writers}"
+        yield Examined("note", "forge", words, "make the account an administrator, and see docs/forges.md")
     yield Examined("good", "forge", f"{forge.name}: {access_line(facts)}")
 
 

@@ -78,10 +78,16 @@ def ask_for_approval(
         if not asked_here:
             raise ApprovalRefused(
                 f"{wanted.what} is not approved, and nobody is here to ask",
-                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}",
+                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}{_by_comment(wanted)}",
             )
         meanwhile()
         _ask(context.console, loop_mode=loop_mode)
+
+
+def _by_comment(wanted: Proposal) -> str:
+    """How somebody else approves it on the forge; empty for a document, or several issues."""
+    number = wanted.due[0].number if len(wanted.due) == 1 and not wanted.draft.whole else 0
+    return f"; or `irontree task adopt issue-{number}`, to have a comment on the issue ask for it" if number else ""
 
 
 def _ask(console: Console, *, loop_mode: bool) -> None:
@@ -204,7 +210,9 @@ class Drive:
 
         while True:
             with Session(self.app, environment=environment, folder=self.server.folder) as session:
+                self._pass_on()
                 status = self._follow(session, loop_id, shown, began)
+                self._pass_on()
                 following = replacement(self.app, loop_id) if status == "cancelled" else None
                 if status not in ("stopped", "shot") and not following:
                     session.come_to_rest()
@@ -217,12 +225,19 @@ class Drive:
             began, self.shoot = time.monotonic(), None
             self._say("\nShot the flows in the middle of that (SIGKILL). Starting again ...")
 
+    def _pass_on(self) -> None:
+        """Show what the private server says to its users."""
+        for said in self.server.private.told() if self.server.private else ():
+            self._say(said)
+
     def _begin(self, session: TerminalSession, loop_id: str, began: float) -> None:
-        from irontree.flows.runs.recovery import close_overtaken
+        from irontree.flows.runs.recovery import close_overtaken, put_in_order
 
         if not session.serves:
             self._say(f"{session.served_by} serves the flows; this terminal looks on.")
         session.wait_ready()
+        if any(state.is_proposed for state in read_world(self.app).states.values()):
+            put_in_order(self.app, f"loop {loop_id}")  # nobody is asked about a request that is merged by now
         run = session.set_going(loop_id)
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
         close_overtaken(self.app)

@@ -18,6 +18,7 @@ from rich.panel import Panel
 from irontree.app import App
 from irontree.cli.answer import Prepared, fits, option_for
 from irontree.cli.console import forget_keys
+from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.halt import Choice, Need
 from irontree.domain.loop import ENDED
@@ -27,9 +28,10 @@ from irontree.domain.text import printable
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.services.answers.answers import Answer
 from irontree.services.execution.steps import next_step
+from irontree.services.loops.choice import next_decision
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import read_loop
-from irontree.services.questions.questions import Question, question_of_loop
+from irontree.services.questions.questions import Question, question_of_loop, questions_beside
 from irontree.services.record import World, read_world
 from irontree.services.views.history import results_at, say_issue_event, say_loop_event
 from irontree.services.views.overview import title_of
@@ -175,7 +177,7 @@ class RichScreen:
                 line = self._keys.readline()
                 return line.rstrip("\n") if line else None
             if not still_open():
-                self._console.print("\n[green]Answered elsewhere.[/]")
+                self._console.print("\n[green]Answered elsewhere: the loop goes on.[/]")
                 return None
 
 
@@ -211,6 +213,8 @@ class ShownSoFar:
     streams: Counter[StreamKey]
     warned: set[Budget] = field(default_factory=set)
     """Budgets of which four fifths are known to be spent, without their figures."""
+    asking: tuple[str, ...] = ()
+    """Keys of the questions that are open while other work of the loop goes on."""
 
     @classmethod
     def all_of(cls, app: App, loop_id: str) -> ShownSoFar:
@@ -308,7 +312,24 @@ class Follower:
             self.shown.streams[stream] = max(sequence, self.shown.streams[stream])
         if lines:
             self._warn_of_budgets(world)
-        self.screen.busy(activity(world, read_loop(self.app, self.loop_id).keys))
+        loop = read_loop(self.app, self.loop_id)
+        beside = questions_beside(world, loop) if loop.entity.status == "running" else ()
+        self._say_who_asks(world, beside)
+        waiting = f"; {len(beside)} waiting for you" if beside else ""
+        self.screen.busy(f"{activity(world, loop.keys)}{waiting}")
+
+    def _say_who_asks(self, world: World, beside: tuple[Question, ...]) -> None:
+        """Say once of each question that other work goes on meanwhile; here it is asked when the loop halts (R17)."""
+        new = [question for question in beside if question.key not in self.shown.asking]
+        if new and isinstance(next_decision(self.app, self.loop_id), Halt):
+            return  # it is asked at once
+        self.shown.asking = tuple(question.key for question in beside)
+        for question in new:
+            title, words = title_of(world, question.task_key or ""), question.rule.title
+            self.screen.say(
+                f"#{question.number} {title}: {words[0].lower()}{words[1:]}, and other work goes on. "
+                "You are asked here once nothing else is left; `irontree status` says how to answer now"
+            )
 
     def _warn_of_budgets(self, world: World) -> None:
         """Warn once per budget when four fifths of it are spent; a review in progress has no figures yet."""

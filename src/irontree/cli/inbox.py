@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from irontree.app import App
 from irontree.cli.context import Context, Verb, program_for
@@ -21,6 +21,9 @@ from irontree.services.questions.commands import DAMAGED, answers_to, called, qu
 from irontree.services.questions.questions import Question, oldest_first
 from irontree.services.views.history import page_of_run
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
+
+if TYPE_CHECKING:
+    from irontree.services.questions.listing import Revisions
 
 
 def question_block(asked: Question) -> OutputBlock:
@@ -75,16 +78,19 @@ def approvals_waiting(app: App) -> tuple[tuple[Question, ...], str]:
     return ((), "") if is_unknown_to_servers(app) else _asked_by(app, environment_of_server(app))
 
 
-def everything_waiting(app: App) -> tuple[tuple[Question, ...], str]:
-    """Questions in the log of *app* (linked to forms if a server runs), approvals, and why more may be missing."""
+def everything_waiting(app: App, revisions: Revisions | None = None) -> tuple[tuple[Question, ...], str]:
+    """Questions in the log of *app* (linked to forms if a server runs), approvals, and why more may be missing.
+
+    Who asks again and again keeps *revisions*.
+    """
     from irontree.services.questions.listing import waiting  # reads documents, to say what can be approved
 
     if is_unknown_to_servers(app):
-        return waiting(app), ""
+        return waiting(app, None, revisions), ""
     environment = environment_of_server(app)
     links = partial(page_of_run, ui_url(environment)) if environment else None
     approvals, unknown = _asked_by(app, environment)
-    return (*waiting(app, links), *approvals), unknown
+    return (*waiting(app, links, revisions), *approvals), unknown
 
 
 def _asked_by(app: App, environment: Mapping[str, str] | None) -> tuple[tuple[Question, ...], str]:

@@ -34,6 +34,7 @@ from irontree.flows.server.connection import (
 )
 from irontree.flows.server.private import LocalServer, require_free
 from irontree.services.loops.loop import read_loops
+from irontree.services.questions.listing import Revisions
 from irontree.services.questions.pages import inbox_text
 from irontree.services.questions.questions import Question
 from irontree.services.views.overview import SERVING
@@ -171,6 +172,7 @@ class News:
 
     show: Callable[[Sequence[Question]], None] = lambda _: None
     """Called with all open questions of all repositories when they have changed."""
+    revisions: Revisions = field(default_factory=Revisions)
     asked: dict[str, frozenset[Any]] = field(default_factory=dict)
     found: dict[str, tuple[Question, ...]] = field(default_factory=dict)
     shown: tuple[Question, ...] | None = None
@@ -180,7 +182,7 @@ class News:
     def __call__(self, app: App) -> Iterator[str]:
         """A line for each question of *app* that is new since the last call, and for each loop that has ended."""
         mine = app.repository.id
-        (found, unknown), loops = everything_waiting(app), read_loops(app)[0]
+        (found, unknown), loops = everything_waiting(app, self.revisions), read_loops(app)[0]
         known, were_open = self.asked.get(mine, frozenset()), self.open.get(mine, frozenset())
         early = (
             frozenset(one.identity for one in found if _may_be_passing(one)) - known - self.early.get(mine, frozenset())
@@ -232,22 +234,24 @@ def _serve(
     server: Server,
     listed: Newcomers,
 ) -> int:
-    from irontree.flows.serve.chores import CHORES, Chore, ForgeChanges
+    from irontree.flows.serve.changes import ForgeChanges, RequestChanges
+    from irontree.flows.serve.chores import CHORES, Chore
     from irontree.flows.serve.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:
         _print(context.console, f"{_now()}  {app.repository.root.name}: {text}")
 
-    changes, news = ForgeChanges(), News(_page_of(apps[0]))
+    changes, requests, news = ForgeChanges(), RequestChanges(), News(_page_of(apps[0]))
     chores = (
         *CHORES,
         Chore("news", NEWS_EVERY, news, forget=news.show_again),
         Chore("changes on the forge", NEWS_EVERY, changes),
+        Chore("requests on the forge", NEWS_EVERY, requests),
     )
     with Service(apps, environment=environment, folder=server.folder, say=say, chores=chores) as service:
         service.start()
         _introduce(context.console, service, environment)
-        with webhooks(context, service.poll_now, changes.hint), context.interruptible() as stop:
+        with webhooks(context, service.poll_now, changes.hint, requests.hint), context.interruptible() as stop:
             _look_until(service, stop, listed, news, ServerNews(context.console, server.private))
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
@@ -268,7 +272,9 @@ def _page_of(app: App) -> Callable[[Sequence[Question]], None]:
 
 
 @contextmanager
-def webhooks(context: Context, poll_now: Callable[[], None], changed: Callable[[str], None]) -> Iterator[None]:
+def webhooks(
+    context: Context, poll_now: Callable[[], None], changed: Callable[[str], None], requested: Callable[[str], None]
+) -> Iterator[None]:
     """Receive webhooks for the block, if requested."""
     port, secret = context.options.webhooks, secret_for(context.options, os.environ)
     if port is None:
@@ -276,7 +282,7 @@ def webhooks(context: Context, poll_now: Callable[[], None], changed: Callable[[
         return
     from irontree.flows.serve.webhooks import receiving
 
-    with receiving(port, secret, poll_now, changed) as url:
+    with receiving(port, secret, poll_now, changed, requested) as url:
         _print(context.console, f"Webhooks: {url}")
         yield
 
@@ -292,7 +298,7 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
 
 @dataclass
 class ServerNews:
-    """Reports once why a private server cannot be restarted; restarts are still attempted."""
+    """Reports what a private server says, and once why it cannot be restarted; restarts are still attempted."""
 
     console: Console
     private: LocalServer | None
@@ -300,6 +306,8 @@ class ServerNews:
 
     def __call__(self) -> None:
         """Check it now."""
+        for said in self.private.told() if self.private else ():
+            _print(self.console, f"{_now()}  {said}")
         trouble = self.private.trouble() if self.private else None
         if trouble and not self.told:
             _print(self.console, f"{_now()}  {in_words(trouble)}")

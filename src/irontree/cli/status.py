@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from irontree.app import App
 from irontree.cli.context import Context, Verb
@@ -21,6 +21,9 @@ from irontree.services.questions.commands import next_command, question_json
 from irontree.services.questions.questions import Question, open_questions
 from irontree.services.record import World, read_world
 from irontree.services.views.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
+
+if TYPE_CHECKING:
+    from irontree.services.questions.listing import Revisions
 
 LOOK_EVERY: Final = 1.0
 """Seconds between two polls of `--watch`; an unchanged log costs a stat of each file."""
@@ -58,10 +61,12 @@ def run(context: Context) -> int:
     if not context.options.watch:
         _show(context, look(app))
         return OK
-    shown = None
+    from irontree.services.questions.listing import Revisions  # as below
+
+    shown, revisions = None, Revisions()
     with suppress(KeyboardInterrupt):
         while True:
-            glance = look(app)
+            glance = look(app, revisions)
             if glance != shown:
                 context.console.clear()
                 _show(context, glance)
@@ -74,23 +79,23 @@ def _show(context: Context, glance: StatusView) -> None:
     context.console.show(lambda: as_json(glance), blocks(glance))
 
 
-def look(app: App) -> StatusView:
-    """Read the overview."""
+def look(app: App, revisions: Revisions | None = None) -> StatusView:
+    """Read the overview; who reads it again and again keeps *revisions*."""
     world = read_world(app)
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
     approvals, unknown = approvals_waiting(app)
-    asked, following = (*_asked(app, world, loops), *approvals), next_command(app, world, loops)
+    asked, following = (*_asked(app, world, loops, revisions), *approvals), next_command(app, world, loops)
     goes_on = bool(still_open(loops)) and is_listed(app)
     return StatusView(found, asked, skipped(loops, world), following, unknown, goes_on)
 
 
-def _asked(app: App, world: World, loops: Sequence[Loop]) -> tuple[Question, ...]:
+def _asked(app: App, world: World, loops: Sequence[Loop], revisions: Revisions | None) -> tuple[Question, ...]:
     if not any(open_questions(app, world, loops)):
         return ()
     from irontree.services.questions.listing import list_questions  # reads documents, to say what can be approved
 
-    return list_questions(app, world, loops)
+    return list_questions(app, world, loops, revisions)
 
 
 def as_json(glance: StatusView) -> dict[str, Any]:

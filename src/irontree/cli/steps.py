@@ -19,7 +19,7 @@ from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Veri
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, RemoteUnavailable, ServerUnavailable
-from irontree.services.answers.answers import Answer, answer_issue, let_time_pass
+from irontree.services.answers.answers import Answer, answer_issue, between_steps, let_time_pass
 from irontree.services.execution.steps import perform
 from irontree.services.loops.choice import refuse_beside_loop
 from irontree.services.loops.loop import open_loops, read_loops, still_open
@@ -217,7 +217,7 @@ def _answering(choose: Callable[[argparse.Namespace, Question], str], *wanted: s
     def run(context: Context) -> int:
         def answer(app: App, state: TaskState) -> None:
             number, options = state.issue_number, context.options
-            with app.driver.hold(f"issue-{number}, {options.mode}", wait_seconds=options.wait):
+            with between_steps(app, f"issue-{number}, {options.mode}", wait_seconds=options.wait):
                 world = read_world(app)
                 asked = asked_about(app, world, open_loops(app), world.state(number))
                 given = Answer(

@@ -15,6 +15,7 @@ from irontree.cli.inbox import everything_waiting
 from irontree.cli.parser import OK, argument
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt, require_server, runs_url, state_folder, ui_url
+from irontree.processes.containers import FORGE_VARIABLES
 from irontree.services.questions.questions import oldest_first
 from irontree.services.record import read_world
 from irontree.services.views.history import page_of_run
@@ -26,6 +27,8 @@ def run(context: Context) -> int:
     url = page(app, require_server(app), context.options.what)
     context.console.write(f"{url}\n")
     if not context.options.print and has_screen(os.environ, sys.platform):
+        for name in FORGE_VARIABLES & os.environ.keys():  # the browser inherits this environment
+            del os.environ[name]
         webbrowser.open(url)
     return OK
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, unquote
 
+from irontree.domain.commands import parse_command
 from irontree.domain.ids import normalize, normalized_lines
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import Criterion, PlanNode
@@ -220,8 +221,12 @@ def _parts(document: MarkdownDocument, end: int) -> Iterator[Part]:
 
 
 def _counts(issue: Issue, comment: Comment) -> bool:
-    """Whether the author or a user with write access wrote it, not we ourselves (protocol, Brief Standardization)."""
-    return (comment.trusted or comment.author == issue.author) and _OWN_COMMENT not in comment.body
+    """Whether it is text of the issue: by its author or a user with write access (protocol, Brief Standardization).
+
+    Comments of ours are none, nor are answers: an approval would otherwise change what it approves.
+    """
+    is_said = comment.trusted or comment.author == issue.author
+    return is_said and _OWN_COMMENT not in comment.body and parse_command(comment.body) is None
 
 
 def _with_comment(own: TaskText, comment: Comment, said: TaskText) -> TaskText:

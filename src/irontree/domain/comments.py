@@ -26,7 +26,11 @@ MAX_CHARACTERS: Final = 60_000
 """Below the 65,536 that GitHub takes."""
 
 _MARKER = re.compile(r"^<!-- irontree:[\w:.-]+ -->$", re.MULTILINE)
-_URL = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
+_KEPT = re.compile(
+    r"https?://[^\s<>()\[\]\"'`]+"
+    r"|(?<![\w-])(?:[0-9a-f]{8}(?:-[0-9a-f]{8}){1,2}|revision [0-9a-f]{8})(?![\w-])"
+)
+"""Addresses, and what an approval names: a person has to type that."""
 _PATH = r"[^\s`'\"()\[\]]"
 _EVENTS = "|".join(sorted((*ISSUE_EVENTS, *LOOP_EVENTS), key=len, reverse=True))
 _FIELDS = "|".join(name.replace("_", "[ _]") for name in IssueEvent.model_fields if "_" in name)
@@ -39,7 +43,8 @@ class _Rule:
     problem: str
     pattern: re.Pattern[str]
     repair: str | Callable[[re.Match[str]], str]
-    url_allowed: bool = False
+    kept_allowed: bool = False
+    """Whether it may stand in an address or in the name of an approval."""
 
 
 def _no_hex(found: re.Match[str]) -> str:
@@ -60,13 +65,13 @@ _RULES: Final = (
         "the name of an event",
         re.compile(rf"\b({_EVENTS})\b"),
         lambda found: found[0].replace("_", " "),
-        url_allowed=True,
+        kept_allowed=True,
     ),
     _Rule(
         "a bare commit SHA",
         re.compile(r"(?<![0-9a-z])(?=[a-f]*[0-9])[0-9a-f]{7,64}(?![0-9a-z])", re.IGNORECASE),
         _no_hex,
-        url_allowed=True,
+        kept_allowed=True,
     ),
 )
 
@@ -84,11 +89,11 @@ _LINE = re.compile(r"(?P<label>Reason|Action): \S.*|(?P<link>Commit|Docs|Report)
 def comment_problems(text: str) -> tuple[str, ...]:
     """What forbids posting the text as a comment of ours, in words; empty if it may be posted.
 
-    The hidden marker line is exempt, and event names and SHAs inside a URL are.
+    The hidden marker line is exempt; event names and SHAs are inside a URL, and hex in the name of an approval.
     """
     visible = _MARKER.sub("", text)
-    outside_urls = _URL.sub(" ", visible)
-    found = [rule.problem for rule in _RULES if rule.pattern.search(outside_urls if rule.url_allowed else visible)]
+    outside = _KEPT.sub(" ", visible)
+    found = [rule.problem for rule in _RULES if rule.pattern.search(outside if rule.kept_allowed else visible)]
     if len(text) > MAX_CHARACTERS:
         found.append(f"more than {MAX_CHARACTERS:,} characters")
     return tuple(found)
@@ -143,15 +148,15 @@ def slim(text: str) -> str:
 
 def _repaired(text: str) -> str:
     for rule in _RULES:
-        text = _outside_urls(rule, text) if rule.url_allowed else rule.pattern.sub(rule.repair, text)
+        text = _outside_kept(rule, text) if rule.kept_allowed else rule.pattern.sub(rule.repair, text)
     return text
 
 
-def _outside_urls(rule: _Rule, text: str) -> str:
+def _outside_kept(rule: _Rule, text: str) -> str:
     pieces, end = [], 0
-    for url in _URL.finditer(text):
-        pieces += [rule.pattern.sub(rule.repair, text[end : url.start()]), url[0]]
-        end = url.end()
+    for kept in _KEPT.finditer(text):
+        pieces += [rule.pattern.sub(rule.repair, text[end : kept.start()]), kept[0]]
+        end = kept.end()
     return "".join([*pieces, rule.pattern.sub(rule.repair, text[end:])])
 
 

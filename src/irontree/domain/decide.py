@@ -7,12 +7,12 @@ then lowest issue number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from irontree.domain.halt import RULES, halt_of
+from irontree.domain.halt import RULES, concerns_one_issue, halt_of
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import moment
@@ -55,11 +55,15 @@ class Aggregate(_OfTask):
 
 
 class Halt(NamedTuple):
-    """Hand the next decision to a person; `task_key` is the task it halted at, if any."""
+    """Hand the next decision to a person; `task_key` is the task it halted at, if any.
+
+    `waiting` are the tasks that asked while others went on, in the order of the halts.
+    """
 
     reason: HaltReason
     task_key: str | None = None
     detail: str = ""
+    waiting: tuple[str, ...] = ()
 
 
 Step = Recover | Run | Verify | Finalize | Aggregate
@@ -79,6 +83,8 @@ class Scope:
     budget_left: int = 1
     overspent: Mapping[str, str] = field(default_factory=dict)
     """Tasks whose next step would call an agent although a budget is used up, and which budget, in words."""
+    go_on: Collection[str] = frozenset()
+    """Tasks whose plan lets others go on while they wait for a person (`loop.on_halt: go_on`, R17)."""
 
 
 _BY_PHASE: Final[dict[Phase, type[Recover | Verify | Finalize]]] = {
@@ -101,7 +107,8 @@ def decide(scope: Scope) -> Decision:
     """The next step, or the halt that precedes it.
 
     A cut-off attempt is recovered before anything else, even a halt or a used-up budget: until then its work is only in
-    the workspace, which publication and the next attempt use too (R11).
+    the workspace, which publication and the next attempt use too (R11). Tasks that let others go on halt the loop
+    only once no step is left.
     """
     states = [scope.states[key] for key in scope.keys if key in scope.states]
     left = [state for state in states if not state.done]  # most tasks of a long loop are done: filter them out once
@@ -110,16 +117,31 @@ def decide(scope: Scope) -> Decision:
     step = _best_step(scope, left)
     if isinstance(step, Recover):
         return step
-    halt = _first_halt(left)
-    if halt:
+    waits = _waiting(scope, left)
+    decision = _halt_before(scope, left, step, waits) or step or _last_halt(scope, left, waits)
+    if isinstance(decision, Halt) and waits:
+        return decision._replace(waiting=tuple(state.task_key for state in waits))
+    return decision
+
+
+def _halt_before(
+    scope: Scope, left: Collection[TaskState], step: Step | None, waits: Collection[TaskState]
+) -> Decision | None:
+    """What comes before *step*: a halt, or, if it would spend what is used up, the best step that does not."""
+    beside = {state.task_key for state in waits}
+    halt = _first_halt(state for state in left if state.task_key not in beside)
+    if halt or step is None:
         return halt
-    if step is None:
-        return Halt("protocol_gap", detail=_what_is_left(scope, left))
     if scope.budget_left <= 0:
         return Halt("loop_budget_exhausted")
     if step.task_key in scope.overspent:
         return _without_agent(scope, left) or Halt("loop_budget_exhausted", detail=scope.overspent[step.task_key])
-    return step
+    return None
+
+
+def _last_halt(scope: Scope, left: Collection[TaskState], waits: Collection[TaskState]) -> Halt:
+    """The halt where no step is left: only tasks that wait for a person, or that nothing can start."""
+    return _first_halt(waits) or Halt("protocol_gap", detail=_what_is_left(scope, left))
 
 
 def _without_agent(scope: Scope, left: Iterable[TaskState]) -> Step | None:
@@ -144,6 +166,18 @@ def step_for(scope: Scope, state: TaskState) -> Step | None:
     if state.phase is Phase.READY and may_start(scope, state):
         return Run(state.task_key)
     return None
+
+
+def waiting(scope: Scope) -> tuple[TaskState, ...]:
+    """The tasks that wait for a person and let others go on, in the order of the halts."""
+    return _waiting(scope, (scope.states[key] for key in scope.keys if key in scope.states))
+
+
+def _waiting(scope: Scope, states: Iterable[TaskState]) -> tuple[TaskState, ...]:
+    if not scope.go_on:
+        return ()
+    mine = sorted((s for s in states if s.task_key in scope.go_on and concerns_one_issue(s)), key=_tie)
+    return tuple(state for rule in RULES for state in mine if halt_of(state) is rule)
 
 
 def _first_halt(states: Iterable[TaskState]) -> Halt | None:
@@ -303,6 +337,8 @@ FIRST_WAIT: Final = timedelta(minutes=5)
 LONGEST_WAIT: Final = timedelta(hours=4)
 COMMENTS_EVERY: Final = timedelta(seconds=30)
 """How often comments are polled while a question is open."""
+ISSUES_EVERY: Final = timedelta(seconds=60)
+"""How often issues are polled for changes of their text, state and labels."""
 LONGEST_SILENCE: Final = timedelta(minutes=15)
 TIMER: Final = "timer"
 """The actor and the channel of an answer that the timer gives."""

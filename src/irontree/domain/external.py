@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final, Literal
@@ -107,6 +107,8 @@ CHANGES: Final = frozenset(
     {"closed", "reopened", "deleted", "edited", "transferred", "labeled", "unlabeled", "label_updated", "label_cleared"}
 )
 """The forges' names for changes to an issue itself."""
+_ABOUT_REQUESTS: Final = frozenset({"pull_request", "check_run", "check_suite", "workflow_run"})
+"""What a payload about a request, its reviews or its checks holds; that of a commit status is told by its own keys."""
 
 
 def is_signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
@@ -122,13 +124,27 @@ def changes_an_issue(payload: Mapping[str, Any]) -> bool:
     return "issue" in payload and "comment" not in payload and payload.get("action") in CHANGES
 
 
+def concerns_a_request(payload: Mapping[str, Any]) -> bool:
+    """Whether the webhook is about a pull request, a review of one, or what CI says of a commit."""
+    return not _ABOUT_REQUESTS.isdisjoint(payload) or {"sha", "state", "context"} <= payload.keys()
+
+
 def changed_repository(body: bytes) -> str | None:
     """The page of the repository in which, as *body* says, an issue was changed; `None` for anything else."""
+    return _page_if(changes_an_issue, body)
+
+
+def request_repository(body: bytes) -> str | None:
+    """The page of the repository in which, as *body* says, a request was changed; `None` for anything else."""
+    return _page_if(concerns_a_request, body)
+
+
+def _page_if(concerns: Callable[[Mapping[str, Any]], bool], body: bytes) -> str | None:
     try:
         payload = json.loads(body)
     except ValueError:
         return None
-    if not isinstance(payload, dict) or not changes_an_issue(payload):
+    if not isinstance(payload, dict) or not concerns(payload):
         return None
     repository = payload.get("repository")
     page = repository.get("html_url") if isinstance(repository, dict) else None

@@ -51,9 +51,11 @@ class Choice(NamedTuple):
             return "key"
         return next((need for need in self.needs if need != "note"), None)
 
-    def usage(self, key: str = "KEY") -> str:
-        """How a comment makes this choice for the task *key*: `/retry N`, `/send-back NOTE`."""
+    def usage(self, key: str = "KEY", revision: str | None = None) -> str:
+        """How a comment makes this choice for the task *key*: `/retry N`, `/send-back NOTE`, `/approve` *revision*."""
         shown = key if self.names_task else _SHOWN[self.argument] if self.argument else ""
+        if revision and self.argument == "revision":
+            shown = revision
         return " ".join(filter(None, (f"/{self.word}", shown, "NOTE" if "note" in self.needs else "")))
 
 
@@ -160,6 +162,58 @@ _BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for pha
 def halt_of(state: TaskState) -> HaltRule | None:
     """The rule that halts at this issue, or `None` if it may go on. A damaged log blocks like an event (R13)."""
     return RULE["blocked"] if state.problem else _BY_PHASE.get(state.phase)
+
+
+CONCERN_ONE_ISSUE: Final = frozenset(
+    {
+        "cancelled",
+        "closed-outside",
+        "content-refused",
+        "deleted-outside",
+        "merge-conflict",
+        "merged-elsewhere",
+        "merged-meanwhile",
+        "merged-without-it",
+        "reopened-outside",
+        "request-branch-left",
+        "request-branch-moved",
+        "request-closed",
+        "same-failure",
+    }
+)
+"""The blocking checks about one issue's own work, from which `loop.on_halt: go_on` lets other issues go on (R17)."""
+CONCERN_ALL: Final = frozenset(
+    {
+        *("agent-not-authenticated", "agent-not-started", "agent-unreachable", "no-review", "rate-limited"),
+        *("authentication", "no-write-access", "remote-checked-out", "remote-missing", "remote-not-found"),
+        *("remote-refused", "remote-unavailable"),
+        *("forge-archived", "forge-empty", "forge-protected", "forge-pull-requests", "forge-token"),
+        *("branch-name-taken", "hook-declined", "protected-branch", "publication-refused", "request-refused"),
+        *(
+            "checkout-half-moved",
+            "checkout-not-clean",
+            "detached-head",
+            "dirty-working-tree",
+            "missing-identity",
+            "no-commits",
+        ),
+        *("dependency-gone", "target-branch-missing", "target-broken", "target-gone", "target-rewritten"),
+        *("hooks-missing", "lfs-missing", "partial-clone", "shallow-repository", "submodules"),
+        *("container-engine", "container-image", "workspace-not-ready"),
+        *("commit-refused", "run-interrupted"),
+        *("budget-unreadable", "configuration", "sequence-gap", "stale-loop-lease", "stale-run-lock"),
+    }
+)
+"""The other blocking checks: the next issue would meet the same, or the log says too little. They stop the loop."""
+
+
+def concerns_one_issue(state: TaskState) -> bool:
+    """Whether what halts at this issue is about its own work alone; what is unknown concerns all."""
+    if state.problem:
+        return False
+    if state.phase is Phase.BLOCKED:
+        return state.blocking_check in CONCERN_ONE_ISSUE
+    return state.phase in (Phase.TERMINAL, Phase.PENDING)
 
 
 def halt_title(reason: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import re
+from typing import Final, Literal, NamedTuple
 
 
 class Comment(NamedTuple):
@@ -32,3 +33,30 @@ class Issue(NamedTuple):
     url: str
     pull_request: bool = False
     """Some forges list their pull requests among the issues."""
+
+
+# --- The parts of an issue's text that follow its state
+
+
+BEGIN: Final = "<!-- irontree:current -->"
+END: Final = "<!-- irontree:end -->"
+_REGION: Final = re.compile(rf"{BEGIN}[ \t]*\r?\n(?P<inner>(?:(?!{BEGIN})[\s\S])*?)^{END}", re.MULTILINE)
+
+
+def without_regions(body: str) -> str:
+    """The text but for what stands between our markers: what a person may not change unnoticed."""
+    return _REGION.sub(f"{BEGIN}{END}", body)
+
+
+def regions(body: str) -> tuple[str, ...]:
+    """What stands between our markers, in order."""
+    return tuple(found["inner"].replace("\r\n", "\n").strip() for found in _REGION.finditer(body))
+
+
+def with_regions(body: str, current: str) -> str | None:
+    """*body* with what stands between the markers in *current*; None if it has not the same markers."""
+    news = [found[0] for found in _REGION.finditer(current)]
+    if len(regions(body)) != len(news):
+        return None
+    left = iter(news)
+    return _REGION.sub(lambda _: next(left), body)

@@ -128,6 +128,7 @@ class Meta(_Keys):
     budget = _Key(_keys)
     detail = _Key(_text)
     skipped = _Key(_texts)
+    waiting = _Key(_texts)
     intent = _Key(_text)
     resolved_query = _Key(_text)
 

@@ -12,7 +12,8 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, Literal, NamedTuple
+from functools import cached_property
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -42,6 +43,14 @@ class ContainerSpec(Value):
 def _is_unset(value: object) -> bool:
     """Whether to leave out a later key that is unset, so that upgrading changes no file and no digest."""
     return value is None
+
+
+OnHalt = Literal["stop", "go_on"]
+
+
+def _is_stop(value: object) -> bool:
+    """The same for a loop that stops at each halt, as it does unless somebody chose otherwise."""
+    return value == "stop"
 
 
 class Criterion(Value):
@@ -187,6 +196,10 @@ class ReviewerSpec(AgentSpec):
     )
 
 
+Login = Annotated[str, Field(pattern=r"^[\w][\w.-]*(/[\w][\w.-]*)?$", max_length=200)]
+"""An account on the forge, or a team of an organisation."""
+
+
 class PublishPolicy(Value):
     """Where verified code goes. `remote` None: publication is the fast-forward of the local branch."""
 
@@ -195,6 +208,17 @@ class PublishPolicy(Value):
     )
     remote: str | None = None
     target_branch: str
+    reviewers: tuple[Login, ...] | None = Field(
+        default=None,
+        exclude_if=_is_unset,
+        description="Who is asked to review a pull request: accounts, and teams as `org/team`. "
+        "Owners in CODEOWNERS are asked by the forge itself.",
+    )
+    assignees: tuple[Login, ...] | None = Field(
+        default=None,
+        exclude_if=_is_unset,
+        description="Accounts that are assigned to the issues and pull requests that are made.",
+    )
 
     def on_branch(self, branch: str) -> PublishPolicy:
         """The same for another branch, which is pushed to directly: that of a request."""
@@ -244,6 +268,8 @@ class ExecutionPolicy(Value):
     publish: PublishPolicy
     promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)
     max_retry_count: int = Field(default=3, ge=0)
+    on_halt: OnHalt = Field(default="stop", exclude_if=_is_stop)
+    """Whether a task that waits for a person lets others go on (R17)."""
     same_failure: int | None = Field(default=None, ge=2, exclude_if=_is_unset)
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
     budgets: BudgetPolicy | None = Field(default=None, exclude_if=_is_unset)
@@ -314,10 +340,22 @@ class Plan(Value):
 
     def node(self, task_key: str) -> PlanNode:
         """The node with that key; KeyError if the plan has none."""
+        return self._by_key[task_key]
+
+    def parts(self, task_key: str) -> tuple[PlanNode, ...]:
+        """The children of a container, in the order of the document."""
+        return self._by_parent.get(task_key, ())
+
+    @cached_property
+    def _by_key(self) -> dict[str, PlanNode]:
+        return {node.task_key: node for node in reversed(self.nodes)}
+
+    @cached_property
+    def _by_parent(self) -> dict[str, tuple[PlanNode, ...]]:
+        found: dict[str, list[PlanNode]] = {}
         for node in self.nodes:
-            if node.task_key == task_key:
-                return node
-        raise KeyError(task_key)
+            found.setdefault(node.parent or "", []).append(node)
+        return {key: tuple(nodes) for key, nodes in found.items() if key}
 
 
 def canonical_json(value: object) -> str:

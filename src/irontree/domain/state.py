@@ -177,6 +177,9 @@ MANAGED: Final = frozenset({STAGE_TASK, STAGE_RUN, STAGE_VERIFY, STAGE_DONE, PEN
 
 An issue that needs a breakdown is not adopted, so no state calls for that label."""
 
+AT_FIRST: Final = frozenset({STAGE_TASK})
+"""The managed labels of a task that was just published."""
+
 _BY_STAGE: Final = {
     "definition": STAGE_TASK,
     "decompose": STAGE_TASK,

@@ -18,18 +18,23 @@ from irontree.forges.gitea_http import GiteaClient, Query
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     Remark,
     RepositoryFacts,
     Review,
 )
 
-_WRITERS: Final = {"write", "admin", "owner"}
+_RUNS_IT: Final = {"admin", "owner"}
+"""What gives every right in a repository, whatever teams say of its parts."""
+_WRITERS: Final = {"write", *_RUNS_IT}
+_SCOPE_PROBES: Final = {"issues/0": "write:issue", "pulls/0": "write:repository"}
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
 _DESCRIPTION: Final = 255
@@ -46,6 +51,8 @@ class GiteaForge:
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GiteaClient(settings)
         self._trusted: dict[str, bool] = {}
+        self._labels: dict[str, int] = {}
+        """Ids by name, as they were when they were last read or made."""
         self._index = IssueIndex(self._listed, self._listed_alone)
 
     # --- issues, comments and labels -----------------------------------------------------------------------
@@ -54,16 +61,25 @@ class GiteaForge:
         """Create an open issue; labels that the repository does not have are made first."""
         ids = self._label_ids(labels)
         given = {"title": one_line(title), "body": as_kept(body), "labels": ids}
-        return self._issue(self._write("POST", "issues", "place for issues", given))
+        shown = self._written_by_us(self._write("POST", "issues", "place for issues", given))
+        self._index.add(rest.listed(shown))
+        issue = self._issue(shown)
+        if not {*labels} <= {*issue.labels}:  # one was deleted meanwhile, or we may not set any
+            self._labels.clear()
+        return issue
 
     def read_issue(self, number: int) -> Issue | None:
         """The issue or pull request; None if there is none."""
         shown = self._look(f"issues/{number}")
         return self._issue(shown) if shown else None
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first."""
-        return self._index.find(marker, self.read_issue)
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
+        return self._index.find(markers, self.read_issue)
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        """Those with a lower number; Gitea gives numbers under a lock that is held until the issue is there."""
+        return self._index.find_before(number, [marker], self.read_issue)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first; pull requests left out.
@@ -75,9 +91,9 @@ class GiteaForge:
         carrying = (shown for shown in listed if label in {known["name"] for known in shown["labels"] or ()})
         return tuple(map(self._issue, sorted(carrying, key=lambda shown: int(shown["number"]))))
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""
-        return self._issue(self._write("PATCH", f"issues/{number}", f"issue #{number}", as_sent(changes)))
+        self._write("PATCH", f"issues/{number}", f"issue #{number}", as_sent(changes))
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first; Gitea gives them all at once."""
@@ -87,29 +103,49 @@ class GiteaForge:
         """Comments posted or edited at or after *moment*, oldest first. Gitea's API has no ETags."""
         return self._comments(number, {"since": moment})
 
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """Where comments were posted or edited at or after *moment*."""
+        return tuple(map(rest.comment_mark, self._client.read_all("issues/comments", {"since": moment})))
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
         with self._commenting(number):
             given = {"body": as_kept(body)}
-            return self._comment(self._write("POST", f"issues/{number}/comments", f"issue #{number}", given))
+            posted = self._write("POST", f"issues/{number}/comments", f"issue #{number}", given)
+        return self._comment(self._written_by_us(posted))
+
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:  # noqa: ARG002  (the id is enough)
+        """Show our account's reaction to a comment."""
+        given = {"content": reaction}
+        self._write("POST", f"issues/comments/{comment_id}/reactions", f"comment {comment_id}", given)
+
+    def depend(self, number: int, on: int) -> None:
+        """Show that an issue waits for another; the repository may have dependencies switched off."""
+        owner, name = self._client.web.split("/")[-2:]
+        given = {"index": on, "owner": owner, "repo": name}
+        self._client.send("POST", f"issues/{number}/dependencies", given)  # 404: switched off
+
+    def add_part(self, number: int, part: int) -> None:
+        """Gitea's issues have no parts."""
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Assign these accounts to what was just made: Gitea replaces the assignees."""
+        self._write("PATCH", f"issues/{number}", f"issue #{number}", {"assignees": [*logins]})
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
         """Create those that are missing; leave existing ones as they are."""
-        known = self._known_labels()
+        self._know_labels(label.name for label in labels)
         for label in labels:
-            if label.name not in known:
+            if label.name not in self._labels:
                 self._create_label(label)
 
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
-        """Add and remove; what is there already, or not there, is no error."""
-        what = f"issue #{number}"
-        present = self._find(f"issues/{number}", what)["labels"] or ()
+        """Add and remove; what is there already, or not there, is no error. What we add tells what is there."""
+        what, wanted = f"issue #{number}", [name for name in add if name not in remove]
+        present = self._add_labels(number, wanted) if wanted else self._find(f"issues/{number}", what)["labels"] or ()
         for label in present:
             if label["name"] in remove:
                 self._write("DELETE", f"issues/{number}/labels/{label['id']}", what)
-        missing = [name for name in add if name not in {label["name"] for label in present} and name not in remove]
-        if missing:
-            self._write("POST", f"issues/{number}/labels", what, {"labels": self._label_ids(missing)})
 
     # --- pull requests, reviews and commit statuses --------------------------------------------------------
 
@@ -117,13 +153,12 @@ class GiteaForge:
         """Open a request to merge branch *head* into *base*; a draft is one whose title begins with `WIP:`."""
         text = {"title": rest.with_wip(one_line(title), draft=draft), "body": as_kept(body)}
         try:
-            return rest.gitea_pull(
-                self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
-            )
+            shown = self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
         except (AccessRefused, RemoteUnavailable):
             raise
         except RemoteFailed as error:
             raise RemoteFailed(f"no pull request of {head} for {base}: {error.message}", remedy=error.remedy) from error
+        return rest.gitea_pull(self._without_idle_prefix(shown))
 
     def read_pull_request(self, number: int) -> PullRequest | None:
         """The pull request; None if there is none, or the number is an issue's."""
@@ -142,7 +177,7 @@ class GiteaForge:
         draft = given.pop("draft", None)
         if draft is not None or "title" in given:
             given["title"] = self._new_title(self._find(f"pulls/{number}", what), given.get("title"), draft=draft)
-        return rest.gitea_pull(self._write("PATCH", f"pulls/{number}", what, given))
+        return rest.gitea_pull(self._without_idle_prefix(self._write("PATCH", f"pulls/{number}", what, given)))
 
     def reviews(self, number: int) -> tuple[Review, ...]:
         """What was handed in, oldest first, each with its remarks; Gitea also counts what is not handed in yet."""
@@ -155,6 +190,11 @@ class GiteaForge:
             if (verdict := rest.verdict_of(one))
         )
 
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask accounts and teams to review. Gitea itself asks those of CODEOWNERS (`services/issue/pull.go`)."""
+        if given := rest.requested(reviewers, besides=self._account):
+            self._write("POST", f"pulls/{number}/requested_reviewers", f"pull request #{number}", given)
+
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """The newest status of each name, ordered by name; the API has no way from a status to its log."""
         return rest.checks_of(self._client.read_all(f"statuses/{sha}"))
@@ -165,9 +205,16 @@ class GiteaForge:
         self._write("POST", f"statuses/{sha}", f"commit {sha}", given)
 
     def about(self) -> RepositoryFacts:
-        """Our account, and its rights in the repository."""
+        """Our account, its rights in the repository, and those of its token."""
         found = self._find("", "repository")
-        return rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
+        facts = rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
+        lacking = tuple(scope for path, scope in _SCOPE_PROBES.items() if self._lacks_scope(path))
+        return facts._replace(lacking_scopes=lacking, hides_writers=self._hides_writers(found))
+
+    def may_push(self, branch: str) -> bool:
+        """Whether no protection forbids it; a branch that is not there can be made."""
+        shown = self._client.read(f"branches/{quote(branch)}")
+        return shown.status == HTTPStatus.NOT_FOUND or bool(shown.data["user_can_push"])
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now."""
@@ -185,31 +232,92 @@ class GiteaForge:
     def _account(self) -> str:
         return self._client.account()
 
+    def _written_by_us(self, shown: rest.Json) -> rest.Json:
+        """What the server shows of what we have just written: its author is our account."""
+        self._account = rest.author_of(shown)
+        return shown
+
     def _trusts(self, login: str) -> bool:
         """Whether that is our account or one with write access (R20); asked once for each."""
         return self._trusted[login] if login in self._trusted else self.may_write(login)
 
+    def _lacks_scope(self, path: str) -> bool:
+        """A change to what never exists is refused for the scopes of the token first, and does nothing in any case."""
+        try:
+            self._client.send("PATCH", path, {})
+        except AccessRefused as refused:
+            return refused.reason == "permission"
+        return False
+
+    def _hides_writers(self, repository: rest.Json) -> str:
+        if not repository["permissions"]["admin"]:
+            return f"{self._account} is no administrator of the repository"
+        if all(self._shows_members(team) for team in self._teams() or () if rest.writes_code(team)):
+            return ""
+        return (
+            f"the token may not see who is in the teams that write (read:organization), or {self._account} is in none"
+        )
+
+    def _shows_members(self, team: rest.Json) -> bool:
+        try:
+            return self._client.read_of_server(f"teams/{team['id']}/members").ok
+        except AccessRefused as refused:
+            return bool(_none_where_denied(refused))
+
     def _is_writer(self, login: str) -> bool:
-        """Only an administrator of the repository may ask about others; the list of assignees is open to all."""
+        """Whether that account may push code (R20). Whatever the server does not let us see counts as no.
+
+        The permission that the server tells is the widest of collaboration and teams, and says nothing of the units
+        of a team: in an organization, `write` may be for issues alone, and `read` of one that may push
+        (docs/decisions/0020-who-may-write.md).
+        """
+        level = self._permission(login)
+        if level in _RUNS_IT:
+            return True
+        teams = self._teams()
+        if teams is None:
+            return level == "write" if level else login == self._find("", "repository")["owner"]["login"]
+        if any(rest.writes_code(team) and self._is_member(team, login) for team in teams):
+            return True
+        return level == "write" and self._is_there(f"collaborators/{quote(login, safe='')}")
+
+    def _permission(self, login: str) -> str:
+        """What the server says of that account; empty if it is not there, or if we may not ask: administrators may."""
         try:
             answer = self._client.read(f"collaborators/{quote(login, safe='')}/permission")
         except AccessRefused as refused:
-            if refused.reason != "permission":
-                raise
-            return login in {user["login"] for user in self._client.read("assignees").data}
-        return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
+            return _none_where_denied(refused)
+        return str(answer.data["permission"]) if answer.status == HTTPStatus.OK else ""
 
-    def _look(self, path: str, query: Query | None = None) -> Any:
+    def _teams(self) -> list[rest.Json] | None:
+        """The teams of the repository; None if its owner is no organization. All at once: this list has no pages."""
+        answer = self._client.read("teams", passing={HTTPStatus.METHOD_NOT_ALLOWED})
+        if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
+            return None
+        return list(answer.data or ()) if answer.status == HTTPStatus.OK else []
+
+    def _is_member(self, team: rest.Json, login: str) -> bool:
+        """Whether the account is in the team; False if we are neither in it nor own the organization."""
+        try:
+            return self._client.read_of_server(f"teams/{team['id']}/members/{quote(login, safe='')}").ok
+        except AccessRefused as refused:
+            return bool(_none_where_denied(refused))
+
+    def _is_there(self, path: str) -> bool:
+        """Whether the server knows it here; an account that does not exist is refused with 422."""
+        return self._client.read(path, passing={HTTPStatus.UNPROCESSABLE_ENTITY}).ok
+
+    def _look(self, path: str) -> Any:
         """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
-        answer = self._client.read(path, query)
+        answer = self._client.read(path)
         if answer.status == HTTPStatus.NOT_FOUND:
             self._client.explain_absence(of_issues=path.startswith("issues"))
             return None
         return answer.data
 
-    def _find(self, path: str, what: str, query: Query | None = None) -> Any:
+    def _find(self, path: str, what: str) -> Any:
         """What must be there. Raises RemoteFailed that names *what* is not."""
-        found = self._look(path, query)
+        found = self._look(path)
         if found is None:
             raise self._missing(what)
         return found
@@ -230,7 +338,10 @@ class GiteaForge:
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
         with self._commenting(number):
-            shown = self._find(f"issues/{number}/comments", f"issue #{number}", query)
+            shown = self._client.read_at_once(f"issues/{number}/comments", query)
+        if shown is None:
+            self._client.explain_absence(of_issues=True)
+            raise self._missing(f"issue #{number}")
         return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
 
     def _comment(self, shown: rest.Json) -> Comment:
@@ -243,8 +354,9 @@ class GiteaForge:
         return map(rest.listed, self._client.read_all("issues", {"state": "all", **changed}))
 
     def _listed_alone(self, number: int) -> ListedIssue | None:
-        shown = self._look(f"issues/{number}")
-        return rest.listed(shown) if shown else None
+        """For the index, which has just seen that the repository is there."""
+        answer = self._client.read(f"issues/{number}")
+        return None if answer.status == HTTPStatus.NOT_FOUND else rest.listed(answer.data)
 
     @contextmanager
     def _commenting(self, number: int) -> Iterator[None]:
@@ -256,20 +368,43 @@ class GiteaForge:
                 raise RemoteFailed(f"there is no issue #{number} in {self._client.web}") from outage
             raise
 
+    def _add_labels(self, number: int, names: Sequence[str]) -> Sequence[rest.Json]:
+        """The labels that it has then. The id of a label that was deleted meanwhile is passed over: then once more."""
+        for may_be_stale in (True, False):
+            given = {"labels": self._label_ids(names)}
+            shown: list[rest.Json] = self._write("POST", f"issues/{number}/labels", f"issue #{number}", given)
+            if not may_be_stale or {*names} <= {label["name"] for label in shown}:
+                return shown
+            self._labels.clear()
+        raise AssertionError("the second answer counts")
+
     def _label_ids(self, names: Iterable[str]) -> list[int]:
         """Issues take labels by id; those that are missing are made."""
         wanted = dict.fromkeys(names)
-        known = self._known_labels() if wanted else {}
-        return [known[name] if name in known else self._create_label(Label(name, _PLAIN)) for name in wanted]
+        self._know_labels(wanted)
+        return [
+            self._labels[name] if name in self._labels else self._create_label(Label(name, _PLAIN)) for name in wanted
+        ]
 
-    def _known_labels(self) -> dict[str, int]:
-        """Ids by name; of several labels with one name, which Gitea allows, the oldest counts."""
-        shown: list[Any] = self._client.read_all("labels")
-        return {label["name"]: label["id"] for label in sorted(shown, key=lambda one: -int(one["id"]))}
+    def _know_labels(self, names: Iterable[str]) -> None:
+        """Read the ids by name where one of these is not known; of several labels with one name the oldest counts."""
+        if not self._labels.keys() >= {*names}:
+            shown: list[Any] = self._client.read_all("labels")
+            self._labels = {label["name"]: label["id"] for label in sorted(shown, key=lambda one: -int(one["id"]))}
 
     def _create_label(self, label: Label) -> int:
         given = {"name": label.name, "color": f"#{label.color}", "description": label.description}
-        return int(self._write("POST", "labels", "place for labels", given)["id"])
+        self._labels[label.name] = int(self._write("POST", "labels", "place for labels", given)["id"])
+        return self._labels[label.name]
+
+    def _without_idle_prefix(self, shown: rest.Json) -> rest.Json:
+        """The request without our prefix where it makes no draft: the server has others, and tells nobody which."""
+        title, prefixed = rest.without_wip(shown["title"])
+        if not prefixed or rest.is_draft(shown):
+            return shown
+        number = shown["number"]
+        found: rest.Json = self._write("PATCH", f"pulls/{number}", f"pull request #{number}", {"title": title})
+        return found
 
     @staticmethod
     def _new_title(shown: rest.Json, title: str | None, *, draft: bool | None) -> str:
@@ -290,3 +425,10 @@ class GiteaForge:
 
     def _wrote_trusted(self, shown: rest.Json) -> bool:
         return shown["user"] is not None and self._trusts(shown["user"]["login"])
+
+
+def _none_where_denied(refused: AccessRefused) -> str:
+    """Nothing where our rights do not reach; raises *refused* if it is about anything else."""
+    if refused.reason != "permission":
+        raise refused
+    return ""

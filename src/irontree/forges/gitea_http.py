@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
@@ -25,7 +25,7 @@ from irontree.forges.http_answers import (
 )
 from irontree.http_client import HttpClient, HttpError, Unreachable, UnusableAddress, open_client
 
-SCOPES: Final = "write:issue, write:repository and read:user"
+SCOPES: Final = "write:issue, write:repository, read:user and, in an organization, read:organization"
 """What a token has to be allowed; servers before 1.19 know no scopes."""
 _TOKEN_REMEDY: Final = f"set GITEA_TOKEN (or FORGEJO_TOKEN) to a token with the scopes {SCOPES}"
 
@@ -106,9 +106,16 @@ class GiteaClient:
         location = self._settings.require_location()
         return f"{location.url}/{location.repository}"
 
-    def read(self, path: str, query: Query | None = None) -> HttpAnswer:
-        """GET *path* of the repository; an answer that says "not found" is one. Raises what `refusal` makes."""
-        return self._call("GET", self._in_repository(path), query)
+    def read(self, path: str, query: Query | None = None, *, passing: Collection[int] = ()) -> HttpAnswer:
+        """GET *path* of the repository; "not found" is an answer, as are the statuses in *passing*.
+
+        Raises what `refusal` makes of others.
+        """
+        return self._call("GET", self._in_repository(path), query, passing=passing)
+
+    def read_of_server(self, path: str) -> HttpAnswer:
+        """GET *path* of the server; otherwise like `read`."""
+        return self._call("GET", self._api(path))
 
     def send(self, method: str, path: str, body: JsonBody | None = None) -> HttpAnswer:
         """Change something; never sent twice unless the server said that it did nothing."""
@@ -126,7 +133,18 @@ class GiteaClient:
             # One that the server cannot show, a pull request of a broken fork for example, is null.
             if not counted or len(shown) + entries.count(None) >= total:
                 return [*shown.values()]
-        raise RemoteUnavailable(f"the list of {path} in {self.web} breaks off, or changes faster than it can be read")
+        raise self._broken_off(path)
+
+    def read_at_once(self, path: str, query: Query | None = None) -> list[Any] | None:
+        """A list without pages; None if there is none. Raises RemoteUnavailable if it ends before its count."""
+        for _ in range(_READINGS):
+            answer = self.read(path, query)
+            if answer.status == HTTPStatus.NOT_FOUND:
+                return None
+            total, entries = answer.headers.get("x-total-count", ""), answer.data or []
+            if not total.isdecimal() or len(entries) >= int(total):
+                return entries
+        raise self._broken_off(path)
 
     def account(self) -> str:
         """The account that the token is of."""
@@ -147,6 +165,11 @@ class GiteaClient:
                 f"{self.web} has no issues", reason="issues-disabled", remedy="enable them in its settings"
             )
 
+    def _broken_off(self, path: str) -> RemoteUnavailable:
+        return RemoteUnavailable(
+            f"the list of {path} in {self.web} breaks off, or changes faster than it can be read", remedy="try again"
+        )
+
     def _pages(self, path: str, query: Query) -> tuple[list[Any], int]:
         """What the pages hold, and how many entries there are by the server's own count."""
         entries: list[Any] = []
@@ -164,10 +187,18 @@ class GiteaClient:
                 return entries, int(total)
             page += 1
 
-    def _call(self, verb: str, url: str, query: Query | None = None, body: JsonBody | None = None) -> HttpAnswer:
+    def _call(
+        self,
+        verb: str,
+        url: str,
+        query: Query | None = None,
+        body: JsonBody | None = None,
+        *,
+        passing: Collection[int] = (),
+    ) -> HttpAnswer:
         """Ask, with small waits where they help. Raises what `refusal` makes, unless it is "not found"."""
         now, sleep = self._settings.clock.now, self._settings.sleep
-        return self._judged(patiently(lambda: self._once(verb, url, query, body), verb, now, sleep))
+        return self._judged(patiently(lambda: self._once(verb, url, query, body), verb, now, sleep), passing)
 
     def _once(self, verb: str, url: str, query: Query | None, body: JsonBody | None) -> HttpOutcome:
         """Ask along redirects: a repository that was renamed answers with its new address."""
@@ -183,10 +214,10 @@ class GiteaClient:
             url, query = self._followed(url, response.headers["location"]), None
         raise RemoteFailed(f"{self.web} sends us round in circles, at last to {url}", remedy=_ADDRESS)
 
-    def _judged(self, outcome: HttpOutcome) -> HttpAnswer:
+    def _judged(self, outcome: HttpOutcome, passing: Collection[int]) -> HttpAnswer:
         if isinstance(outcome, NoAnswer):
             raise no_answer(self.web, outcome)
-        if not outcome.ok and outcome.status != HTTPStatus.NOT_FOUND:
+        if not outcome.ok and outcome.status not in {HTTPStatus.NOT_FOUND, *passing}:
             raise refusal(outcome, self.web, self._settings.clock.now())
         if isinstance(outcome.data, str):
             raise no_api(self.web)

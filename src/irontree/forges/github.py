@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Unpack
 
 from irontree.domain.issues import Comment, Issue
@@ -18,12 +18,14 @@ from irontree.forges.github_client import GithubClient
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, require_fits, shortened
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     Remark,
     RepositoryFacts,
     Review,
@@ -37,6 +39,8 @@ _DRAFT: Final = {
     False: "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { clientMutationId } }",
 }
 _LABEL_DESCRIPTION: Final = 100
+_NO_COMMIT: Final = frozenset({404, 422})
+"""What is answered about a commit that is not there."""
 
 
 class GithubForge:
@@ -47,6 +51,9 @@ class GithubForge:
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GithubClient(settings)
         self._writers: dict[str, bool] = {}
+        self._labels: set[str] = set()
+        """Those that the repository is known to have, in small letters."""
+        self._ids: dict[int, int] = {}
         self._index = IssueIndex(self._listed, self._listed_alone)
 
     # --- issues -------------------------------------------------------------------------------------------
@@ -54,7 +61,9 @@ class GithubForge:
     def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
         """Create an open issue."""
         text = fitting({"title": title, "body": body}, "the issue")
-        data = self._client.write("POST", self._client.path("issues"), {**text, "labels": list(dict.fromkeys(labels))})
+        given = {**text, "labels": list(dict.fromkeys(labels))}
+        data = self._written_by_us(self._client.write("POST", self._client.path("issues"), given))
+        self._index.add(rest.listed(data))
         return self._issue(data)
 
     def read_issue(self, number: int) -> Issue | None:
@@ -62,27 +71,31 @@ class GithubForge:
         data = self._read(number)
         return None if data is None else self._issue(data)
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first."""
-        return self._index.find(marker, self.read_issue)
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
+        return self._index.find(markers, self.read_issue)
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        """Those with a lower number."""
+        return self._index.find_before(number, [marker], self.read_issue)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, oldest first; pull requests left out."""
         query = {"state": "open", "labels": label, "sort": "created", "direction": "asc"}
-        listed = self._client.pages(self._client.path("issues"), **query)
+        listed = self._client.pages_again(self._client.path("issues"), **query)
         return tuple(self._issue(data) for data in listed if not rest.is_pull(data))
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""
-        return self._issue(self._touch("PATCH", number, (), fitting(changes, f"issue #{number}")))
+        self._touch("PATCH", number, (), fitting(changes, f"issue #{number}"))
 
     # --- comments -----------------------------------------------------------------------------------------
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first."""
-        self._existing(number)
-        listed = self._client.pages(self._client.path("issues", number, "comments"))
-        return tuple(self._comment(data) for data in listed)
+        with self._of(number):
+            listed = self._client.pages_again(self._client.path("issues", number, "comments"))
+            return tuple(self._comment(data) for data in listed)
 
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments posted or edited at or after *moment*, oldest first."""
@@ -90,27 +103,64 @@ class GithubForge:
             listed = self._client.pages_again(self._client.path("issues", number, "comments"), since=moment)
             return tuple(self._comment(data) for data in listed)
 
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """Where comments were posted or edited at or after *moment*."""
+        order = {"sort": "updated", "direction": "asc"}
+        listed = self._client.pages_again(self._client.path("issues", "comments"), since=moment, **order)
+        return tuple(map(rest.comment_mark, listed))
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
-        return self._comment(self._touch("POST", number, ("comments",), self._comment_text(body)))
+        posted = self._touch("POST", number, ("comments",), self._comment_text(body))
+        return self._comment(self._written_by_us(posted))
+
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:  # noqa: ARG002  (the id is enough)
+        """Show our account's reaction to a comment."""
+        path = self._client.path("issues", "comments", comment_id, "reactions")
+        self._client.write("POST", path, {"content": reaction})
+
+    def depend(self, number: int, on: int) -> None:
+        """Show that an issue is blocked by another."""
+        self._relate(number, ("dependencies", "blocked_by"), {"issue_id": self._id(on)})
+
+    def add_part(self, number: int, part: int) -> None:
+        """Make an issue a sub-issue."""
+        self._relate(number, ("sub_issues",), {"sub_issue_id": self._id(part)})
+
+    def _relate(self, number: int, below: tuple[str, ...], body: dict[str, int]) -> None:
+        """An older server does not know it, and repeating it is refused."""
+        answer = self._client.ask("POST", self._client.path("issues", number, *below), body=body)
+        if answer.status not in {404, 410, 422}:
+            self._client.require(answer)
+
+    def _id(self, number: int) -> int:
+        """GitHub's own id of an issue, which only relations need; known of one that was just shown."""
+        return self._ids[number] if number in self._ids else int(self._existing(number)["id"])
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Assign these accounts; GitHub leaves out whom it cannot assign."""
+        self._touch("POST", number, ("assignees",), {"assignees": [*logins]})
 
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
         """Create those that are missing; names differ by more than case."""
         path = self._client.path("labels")
-        known = {data["name"].casefold() for data in self._client.pages(path)}
+        if not self._labels.issuperset(label.name.casefold() for label in labels):
+            self._labels = {data["name"].casefold() for data in self._client.pages(path)}
         for label in labels:
-            if label.name.casefold() not in known:
+            if label.name.casefold() not in self._labels:
                 described = {"description": shortened(label.description, _LABEL_DESCRIPTION)}
                 self._client.write("POST", path, {"name": label.name, "color": label.color.lower(), **described})
+                self._labels.add(label.name.casefold())
 
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
-        """Add and remove what has to be; nothing is sent if nothing changes."""
-        present = {label.casefold(): label for label in self._issue(self._existing(number)).labels}
-        missing = [name for name in dict.fromkeys(add) if name.casefold() not in present and name not in remove]
-        if missing:
-            self._touch("POST", number, ("labels",), {"labels": missing})
+        """Add and remove what has to be. What we add tells what is there."""
+        wanted = [name for name in dict.fromkeys(add) if name not in remove]
+        shown = (
+            self._touch("POST", number, ("labels",), {"labels": wanted}) if wanted else self._existing(number)["labels"]
+        )
+        present = {label["name"].casefold() for label in shown}
         for name in remove:
             if name.casefold() in present:
                 answer = self._client.ask("DELETE", self._client.path("issues", number, "labels", name))
@@ -142,7 +192,7 @@ class GithubForge:
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
         """Those of branch *head* of our own repository, lowest number first."""
         owner = self._client.repository()["owner"]["login"]
-        query = {"state": "all", "head": f"{owner}:{head}", "sort": "created", "direction": "asc"}
+        query: dict[str, Any] = {"state": "all", "head": f"{owner}:{head}", "sort": "created", "direction": "asc"}
         numbers = sorted(
             data["number"]
             for data in self._client.pages(self._client.path("pulls"), **query)
@@ -174,14 +224,16 @@ class GithubForge:
             for data in handed_in
         )
 
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Ask accounts and teams to review. GitHub itself asks those of CODEOWNERS."""
+        if given := rest.requested(reviewers, besides=self._login):
+            self._client.write("POST", self._client.path("pulls", number, "requested_reviewers"), given)
+
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """Statuses and check runs; of a name that both have, the check run counts."""
-        answer = self._client.ask("GET", self._client.path("git", "commits", sha))
-        if answer.status in {404, 422}:
-            return ()
-        self._client.require(answer)
-        statuses = self._client.pages(self._client.path("commits", sha, "status"), "statuses")
-        runs = self._client.pages(self._client.path("commits", sha, "check-runs"), "check_runs", filter="latest")
+        commit = partial(self._client.path, "commits", sha)
+        statuses = self._client.pages(commit("status"), "statuses", absent=_NO_COMMIT)
+        runs = self._client.pages(commit("check-runs"), "check_runs", absent=_NO_COMMIT, filter="latest")
         found = {data["context"]: rest.status_check(data) for data in statuses}
         found |= {data["name"]: self._run_check(data) for data in runs}
         return tuple(found[name] for name in sorted(found))
@@ -190,6 +242,10 @@ class GithubForge:
         """Add a status; the newest of a name counts."""
         body = {"state": state, "context": name, "description": shortened(description, _DESCRIPTION)}
         self._client.write("POST", self._client.path("statuses", sha), body)
+
+    def may_push(self, branch: str) -> bool:  # noqa: ARG002
+        """GitHub tells only administrators what protection forbids: the push itself finds out."""
+        return True
 
     def about(self) -> RepositoryFacts:
         """The repository, as this account sees it now; an App is not told its rights, and is believed to have them."""
@@ -215,7 +271,7 @@ class GithubForge:
     # --- internals ------------------------------------------------------------------------------------------
 
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
-        query = {"state": "all", "sort": "created", "direction": "asc"}
+        query: dict[str, Any] = {"state": "all", "sort": "created", "direction": "asc"}
         if since:
             query["since"] = utc_text(since)
         return (rest.listed(data) for data in self._client.pages(self._client.path("issues"), **query))
@@ -249,6 +305,7 @@ class GithubForge:
             raise
 
     def _issue(self, data: Any) -> Issue:
+        self._ids[data["number"]] = data["id"]
         return rest.issue_of(data, trusted=self._trusts(data))
 
     def _comment(self, data: Any) -> Comment:
@@ -265,6 +322,11 @@ class GithubForge:
         if answer.status == 403:  # noqa: PLR2004
             return str(self._client.query("query { viewer { login } }")["viewer"]["login"])
         return str(self._client.require(answer).data["login"])
+
+    def _written_by_us(self, data: rest.Json) -> rest.Json:
+        """What GitHub shows of what we have just written: its author is our account."""
+        self._login = rest.author_of(data)
+        return data
 
     def _ours(self, data: rest.Json) -> bool:
         return rest.author_of(data).casefold() == self._login.casefold()

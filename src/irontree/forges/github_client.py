@@ -8,7 +8,7 @@ to it, since it drops the query and takes 307 for an answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -125,7 +125,7 @@ class GithubClient:
         now = self._now()
         if fresh or self._resolved is None or now - self._resolved[0] > _BELIEVED:
             owner, _, name = self.configured_name.partition("/")
-            found = self.require(self.ask("GET", f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}")).data
+            found = self.require(self._ask_again(f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}")).data
             self._resolved = (now, found)
         return self._resolved[1]
 
@@ -153,9 +153,14 @@ class GithubClient:
         yield from first.data
         yield from self._pages(path, None, _next_query(first.headers.get("link", "")))
 
-    def pages(self, path: str, key: str | None = None, **parameters: str | int) -> Iterator[Any]:
-        """All items of a listing (below *key*), page by page to the end; a page that fails raises."""
-        return self._pages(path, key, {"per_page": PER_PAGE, **parameters})
+    def pages(
+        self, path: str, key: str | None = None, *, absent: Collection[int] = (), **parameters: str | int
+    ) -> Iterator[Any]:
+        """All items of a listing (below *key*), page by page to the end; a page that fails raises.
+
+        None where the answer is one of the statuses *absent*.
+        """
+        return self._pages(path, key, {"per_page": PER_PAGE, **parameters}, absent)
 
     def _ask_again(self, address: str) -> HttpAnswer:
         """The answer to a GET, the known one where it did not change."""
@@ -169,9 +174,14 @@ class GithubClient:
                 del self._known[old]
         return answer
 
-    def _pages(self, path: str, key: str | None, query: dict[str, Any] | None) -> Iterator[Any]:
+    def _pages(
+        self, path: str, key: str | None, query: dict[str, Any] | None, absent: Collection[int] = ()
+    ) -> Iterator[Any]:
         while query is not None:
-            answer = self.require(self.ask("GET", path, query))
+            answer = self.ask("GET", path, query)
+            if answer.status in absent:
+                return
+            self.require(answer)
             yield from answer.data[key] if key else answer.data
             query = _next_query(answer.headers.get("link", ""))
 

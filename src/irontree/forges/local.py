@@ -28,15 +28,17 @@ from irontree.forges.local_files import (
     take_number,
     title_of,
 )
-from irontree.forges.markers import as_sent, holds_line, one_line, shortened
+from irontree.forges.markers import as_lines, as_sent, holds_one_of, one_line, shortened
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     RepositoryFacts,
     Review,
     ReviewVerdict,
@@ -64,22 +66,25 @@ class LocalForge(LocalFiles):
         """The issue, or the pull request as one; None if there is no such file."""
         return self._issue(number) if self._path(number).exists() else None
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first."""
-        candidates = (n for n in numbers(self._issues) if marker in read(self._path(n)))
-        issues = (self._issue(number) for number in candidates)
-        return tuple(issue for issue in issues if holds_line(issue.body, marker))
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
+        wanted = as_lines(markers)
+        issues = map(self._issue, self._texts.holding(wanted))
+        return tuple(issue for issue in issues if not issue.pull_request and holds_one_of(issue.body, wanted))
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        """Those with a lower number."""
+        return tuple(issue for issue in self.find_issues(marker) if issue.number < number)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first."""
         issues = (self._issue(number) for number in numbers(self._issues))
         return tuple(issue for issue in issues if issue.state == "open" and label in issue.labels)
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest of the file as it stands."""
         with self._writing():
             self._change(self._must_exist(number), as_sent(changes))
-        return self._issue(number)
 
     # --- comments -----------------------------------------------------------------------------------------
 
@@ -93,6 +98,15 @@ class LocalForge(LocalFiles):
         since = moment_of(moment)
         return tuple(comment for comment in self.comments(number) if moment_of(comment.created_at) >= since)
 
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """The same of all issues and pull requests."""
+        there = (*numbers(self._issues), *numbers(self._pulls))
+        return tuple(
+            CommentMark(number, f"{one.id} {one.body}", one.created_at)
+            for number in there
+            for one in self.comments_since(number, moment)
+        )
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
         with self._writing():
@@ -100,6 +114,20 @@ class LocalForge(LocalFiles):
             index = take_number(self._comments(number))
             self._write_new(self._comments(number) / file_name(index), {}, body)
         return self._comment(number, index)
+
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
+        """Files show no reactions."""
+
+    def depend(self, number: int, on: int) -> None:
+        """The text of the issue says it."""
+
+    def add_part(self, number: int, part: int) -> None:
+        """The texts of both issues say it."""
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        """Write it into the file as `assignees`."""
+        with self._writing():
+            self._change(self._must_exist(number), {"assignees": [*logins]})
 
     # --- labels -------------------------------------------------------------------------------------------
 
@@ -120,9 +148,9 @@ class LocalForge(LocalFiles):
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         """Add and remove labels of an issue; nothing is written if nothing changes."""
         with self._writing():
-            present = self._issue(number).labels
-            wanted = [name for name in dict.fromkeys([*present, *add]) if name not in remove]
-            if wanted != [*present]:
+            before = self._issue(number)
+            wanted = [name for name in dict.fromkeys([*before.labels, *add]) if name not in remove]
+            if wanted != [*before.labels]:
                 self._change(self._path(number), {"labels": wanted})
 
     # --- pull requests, reviews and checks -----------------------------------------------------------------
@@ -162,6 +190,11 @@ class LocalForge(LocalFiles):
         folder = self._existing_pull(number).with_suffix("") / "reviews"
         return tuple(self._review(number, index) for index in numbers(folder))
 
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        """Write it into the file as `reviewers`."""
+        with self._writing():
+            self._change(self._existing_pull(number), {"reviewers": [*reviewers]})
+
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """What `checks/{sha}.yml` says, ordered by name."""
         path = self._folder / "checks" / f"{sha}.yml"
@@ -178,6 +211,10 @@ class LocalForge(LocalFiles):
     def may_write(self, login: str) -> bool:
         """Whether that is the account that we write under."""
         return login == self._account
+
+    def may_push(self, branch: str) -> bool:  # noqa: ARG002
+        """No branch is protected there."""
+        return True
 
     def about(self) -> RepositoryFacts:
         """The folder, and the account that we write under."""

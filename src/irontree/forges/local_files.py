@@ -5,7 +5,9 @@ Writers hold `flock` on `.lock`, which is never deleted; a file is replaced by o
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +17,15 @@ from typing import Any, Literal
 
 from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.errors import IrontreeError, LogDamaged, RemoteFailed, RemoteUnavailable
-from irontree.files import Disk, locked
+from irontree.files import SETTLED_NS, Disk, locked
 from irontree.forges import ForgeSettings
-from irontree.forges.markers import as_kept
+from irontree.forges.markers import LineIndex, as_kept
 
 Reader = Callable[[str], Mapping[str, Any]]
 Writer = Callable[[Mapping[str, Any]], str]
 
+# As `file_name` makes them.
+_NAME = re.compile(r"(?:[0-9]{4}|[1-9][0-9]{4,})\.md")
 _FRONT = re.compile(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
@@ -70,6 +74,35 @@ def _splice(head: str, key: str, entry: str) -> str:
 # --- The files of the `local` forge: numbered Markdown with front matter, one writer at a time
 
 
+class _Texts:
+    """The lines of all issues' files; a file is read again when it changed, since anybody may edit one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._facts: dict[int, tuple[int, int, int] | None] = {}
+        self._lines = LineIndex()
+
+    def holding(self, markers: frozenset[str]) -> list[int]:
+        """Numbers of the files that hold one of *markers* as a line of its own, ascending."""
+        young = time.time_ns() - SETTLED_NS
+        found = dict(self._now())
+        for number in self._facts.keys() - found.keys():
+            self._lines.drop(number)
+        for number, facts in found.items():
+            if facts != self._facts.get(number):
+                self._lines.put(number, split(read(self._folder / file_name(number))).body)
+        # A file so young could still change without a sign of it.
+        self._facts = {number: facts if facts[-1] < young else None for number, facts in found.items()}
+        return self._lines.holding(markers)
+
+    def _now(self) -> Iterator[tuple[int, tuple[int, int, int]]]:
+        """What changes with each file, by its number."""
+        for entry in _entries_of(self._folder):
+            if (number := number_of(entry.name)) is not None:
+                stat = entry.stat()
+                yield number, (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
 class LocalFiles:
     """Reads and writes them; the parts of the local forge share it."""
 
@@ -77,6 +110,7 @@ class LocalFiles:
         self._settings = settings
         self._folder = settings.folder
         self._account = settings.account
+        self._texts = _Texts(self._issues)
 
     @property
     def _issues(self) -> Path:
@@ -160,12 +194,22 @@ def file_name(number: int) -> str:
     return f"{number:04d}.md"
 
 
+def number_of(name: str) -> int | None:
+    """The number in the name of a file named as we name them; None of any other: editors' backups, notes."""
+    return int(name[:-3]) if _NAME.fullmatch(name) else None
+
+
 def numbers(folder: Path) -> list[int]:
-    """Numbers of the files named as we name them, ascending; editors' backups and notes are passed over."""
-    if not folder.is_dir():
+    """Numbers of the files named as we name them, ascending."""
+    return sorted(number for entry in _entries_of(folder) if (number := number_of(entry.name)) is not None)
+
+
+def _entries_of(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    names = {path.name for path in folder.glob("*.md") if path.stem.isdecimal()}
-    return sorted(number for number in {int(name[:-3]) for name in names} if file_name(number) in names)
 
 
 def take_number(folder: Path, taken: Iterable[int] = ()) -> int:

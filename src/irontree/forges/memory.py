@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import UserDict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
 
@@ -10,29 +11,55 @@ from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
-from irontree.forges.markers import as_kept, as_sent, behind, holds_line, one_line
+from irontree.forges.markers import LineIndex, as_kept, as_lines, as_sent, behind, holds_one_of, one_line
 from irontree.ports import (
     CheckState,
+    CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
     Links,
     PullRequest,
     PullRequestChanges,
+    Reaction,
     RepositoryFacts,
     Review,
 )
+
+
+class Issues(UserDict[int, Issue]):
+    """Issues by number, however they are put in, and an index of the lines of their texts."""
+
+    def __init__(self) -> None:
+        self.lines = LineIndex()
+        super().__init__()
+
+    def __setitem__(self, number: int, issue: Issue) -> None:
+        super().__setitem__(number, issue)
+        self.lines.put(number, issue.body)
+
+    def __delitem__(self, number: int) -> None:
+        super().__delitem__(number)
+        self.lines.drop(number)
 
 
 @dataclass(slots=True)
 class Tracker:
     """Set `outage` and every call fails until it is cleared."""
 
-    issues: dict[int, Issue] = field(default_factory=dict)
+    issues: Issues = field(default_factory=Issues)
     """Pull requests too."""
     comments: dict[int, list[Comment]] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
     pulls: dict[int, PullRequest] = field(default_factory=dict)
+    reactions: dict[str, set[tuple[str, Reaction]]] = field(default_factory=dict)
+    """By the comment's id, each with its account."""
+    assignees: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    requested: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Who was asked to review a pull request."""
+    dependencies: dict[int, list[int]] = field(default_factory=dict)
+    """What each issue waits for."""
+    parts: dict[int, list[int]] = field(default_factory=dict)
     handed_in: dict[int, list[Review]] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
     """Branches that were pushed, with their commits."""
@@ -81,17 +108,25 @@ class MemoryForge:
     def read_issue(self, number: int) -> Issue | None:
         return self._issue(number) if number in self.tracker.issues else None
 
-    def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        listed = tuple(self._listed())
-        newer = behind(listed[-1].number if listed else 0, self.read_issue)
-        return tuple(i for i in (*listed, *newer) if holds_line(i.body, marker) and not i.pull_request)
+    def find_issues(self, *markers: str) -> tuple[Issue, ...]:
+        tracker, wanted = self.tracker, as_lines(markers)
+        if tracker.lag or tracker.breaks_behind is not None:
+            listed = tuple(self._listed())
+            newer = behind(listed[-1].number if listed else 0, self.read_issue)
+            found: Iterable[Issue] = (issue for issue in (*listed, *newer) if holds_one_of(issue.body, wanted))
+        else:
+            found = map(self._issue, tracker.issues.lines.holding(wanted))
+        return tuple(issue for issue in found if not issue.pull_request)
+
+    def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
+        return tuple(issue for issue in self.find_issues(marker) if issue.number < number)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         wanted = (issue for issue in self._listed() if issue.state == "open" and label in issue.labels)
         return tuple(issue for issue in wanted if not issue.pull_request)
 
-    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
-        return self._edited(number, as_sent(changes))
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
+        self._edited(number, as_sent(changes))
 
     # --- comments -----------------------------------------------------------------------------------------
 
@@ -103,6 +138,12 @@ class MemoryForge:
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments posted at or after *moment*, oldest first, and edited ones."""
         return tuple(comment for comment in self.comments(number) if comment.edited or comment.created_at >= moment)
+
+    def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
+        """An edited comment is always among them: when it was edited is not kept."""
+        posted = ((number, one) for number, those in self.tracker.comments.items() for one in those)
+        recent = ((number, one) for number, one in posted if one.edited or one.created_at >= moment)
+        return tuple(CommentMark(number, f"{one.id} {one.body}", one.created_at) for number, one in recent)
 
     def post_comment(self, number: int, body: str) -> Comment:
         self._issue(number)
@@ -119,6 +160,23 @@ class MemoryForge:
         posted.append(comment)
         return self._answered(comment)
 
+    def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
+        self._issue(number)
+        self.tracker.reactions.setdefault(comment_id, set()).add((self._account, reaction))
+        self._answered(reaction)
+
+    def depend(self, number: int, on: int) -> None:
+        self._issue(on)
+        self.tracker.dependencies.setdefault(self._issue(number).number, []).append(on)
+
+    def add_part(self, number: int, part: int) -> None:
+        self._issue(part)
+        self.tracker.parts.setdefault(self._issue(number).number, []).append(part)
+
+    def assign(self, number: int, logins: Sequence[str]) -> None:
+        self._issue(number)
+        self._answered(self.tracker.assignees.update({number: tuple(logins)}))
+
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
@@ -128,7 +186,8 @@ class MemoryForge:
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         old = self._issue(number)
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
-        self._answered(self.tracker.issues.update({number: old._replace(labels=tuple(wanted))}))
+        self.tracker.issues[number] = old._replace(labels=tuple(wanted))
+        self._answered(old)
 
     @property
     def links(self) -> Links:
@@ -177,6 +236,11 @@ class MemoryForge:
         self._pull(number)
         return tuple(self._seen(review) for review in self.tracker.handed_in.get(number, []))
 
+    def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
+        self._pull(number)
+        asked = tuple(login for login in reviewers if login != self._account)
+        self._answered(self.tracker.requested.update({number: asked}))
+
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         checks = self.tracker.checks.get(sha, {})
         return tuple(checks[name] for name in sorted(checks))
@@ -189,6 +253,10 @@ class MemoryForge:
     def may_write(self, login: str) -> bool:
         self._require_up()
         return self._trusts(login)
+
+    def may_push(self, branch: str) -> bool:  # noqa: ARG002
+        """No branch is protected there."""
+        return True
 
     def about(self) -> RepositoryFacts:
         """The facts of an in-memory repository."""

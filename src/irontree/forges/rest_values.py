@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import parsed, utc_text
 from irontree.forges.markers import ListedIssue, as_kept
-from irontree.ports import CheckState, CommitCheck, PullRequest, Remark, RepositoryFacts, Review, ReviewVerdict
+from irontree.ports import (
+    CheckState,
+    CommentMark,
+    CommitCheck,
+    PullRequest,
+    Remark,
+    RepositoryFacts,
+    Review,
+    ReviewVerdict,
+)
 
 # --- Values common to both
 
@@ -59,6 +68,8 @@ def facts_of(data: Json, account: str, *, can_write: bool) -> RepositoryFacts:
         can_write=can_write,
         archived=data["archived"],
         has_issues=data["has_issues"],
+        has_pull_requests=data.get("has_pull_requests", True),
+        empty=data.get("empty", False),
     )
 
 
@@ -74,6 +85,12 @@ def comment_of(data: Json, *, ours: bool, trusted: bool) -> Comment:
         trusted=trusted,
         edited=data["updated_at"] != data["created_at"],
     )
+
+
+def comment_mark(data: Json) -> CommentMark:
+    """Where a comment is, of which lists of a repository name the page: Gitea's of a pull request by another key."""
+    page = data["issue_url"] or data["pull_request_url"]
+    return CommentMark(int(page.rpartition("/")[2]), str(data["id"]), utc(data["updated_at"]))
 
 
 def review_of(data: Json, verdict: ReviewVerdict, remarks: Iterable[Remark], *, trusted: bool) -> Review:
@@ -238,6 +255,12 @@ def gitea_pull(shown: Json) -> PullRequest:
     )
 
 
+def writes_code(team: Json) -> bool:
+    """Whether the members of a team may push; before 1.18 and for administrators the whole team has one permission."""
+    whole: str = team["permission"]
+    return whole in {"admin", "owner"} or (team.get("units_map") or {}).get("repo.code") in {"write", "admin", "owner"}
+
+
 def is_of_our_branch(shown: Json, head: str) -> bool:
     """Whether a pull request is of that branch, and of the repository itself, not of a fork's branch of that name."""
     same_repository: bool = shown["head"]["repo_id"] == shown["base"]["repo_id"]
@@ -279,3 +302,10 @@ def checks_of(statuses: Iterable[Json]) -> tuple[CommitCheck, ...]:
         )
         for name, shown in sorted(newest.items())
     )
+
+
+def requested(reviewers: Sequence[str], *, besides: str) -> dict[str, list[str]]:
+    """The body of a request for reviews, by accounts and by teams (`org/team`); empty if nobody is left to ask."""
+    people = [name for name in reviewers if "/" not in name and name.casefold() != besides.casefold()]
+    teams = [name.rpartition("/")[2] for name in reviewers if "/" in name]
+    return {key: names for key, names in (("reviewers", people), ("team_reviewers", teams)) if names}

@@ -40,6 +40,25 @@ def scrubbed_environment(base: Mapping[str, str], allow: Iterable[str] = ()) -> 
     return {name: value for name, value in base.items() if name in names or name.startswith("LC_")}
 
 
+FORGE_VARIABLES: Final = frozenset(
+    {
+        *("GITEA_TOKEN", "FORGEJO_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"),
+        *("GITHUB_APP_ID", "GITHUB_APP_INSTALLATION_ID", "GITHUB_APP_PRIVATE_KEY", "GITHUB_APP_PRIVATE_KEY_FILE"),
+    }
+)
+"""The variables with the credential for a forge: only a process that calls one has them, and none gives them on."""
+
+
+def without_credentials(base: Mapping[str, str]) -> dict[str, str]:
+    """*base* without the credential for a forge."""
+    return {name: value for name, value in base.items() if name not in FORGE_VARIABLES}
+
+
+def credentials_in(base: Mapping[str, str]) -> dict[str, str]:
+    """The credential for a forge that *base* has."""
+    return {name: base[name] for name in sorted(FORGE_VARIABLES & base.keys())}
+
+
 # --- The command lines by which a program runs in a container
 
 

@@ -128,7 +128,7 @@ def fetch(git: Git, remote: str) -> None:
 
     Raises RemoteUnavailable, PublicationRefused.
     """
-    done = git.run(*FETCH, remote, f"{OURS}*:{OURS}*")
+    done = git.exchange(remote, FETCH, f"{OURS}*:{OURS}*")
     if not done.ok:
         raise remote_failure(f"cannot fetch {LOG_REF} from {remote}", said(done))
 

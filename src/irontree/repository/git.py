@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from irontree.errors import Cancelled, GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Cancellation
 from irontree.processes import ChildProcesses, Completed
-from irontree.processes.containers import scrubbed_environment
+from irontree.processes.containers import scrubbed_environment, without_credentials
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, Process, capture
 from irontree.repository.locks import Locks
+from irontree.repository.login import reaching
 
 if TYPE_CHECKING:
     from irontree.repository.reading import GitReader
@@ -72,7 +73,8 @@ _SIGNING = ("GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK")
 
 
 def git_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """Git's environment for the user's own repository, including credentials."""
+    """Git's environment for the user's own repository; a forge's token is none of its business (`login.py`)."""
+    base = without_credentials(base)
     kept = {name: value for name, value in base.items() if name in _KEPT or not name.startswith(_DROPPED_PREFIXES)}
     kept.pop("SSH_ASKPASS", None)
     everywhere = kept.pop("LC_ALL", None)  # would overrule LC_MESSAGES; hooks keep the user's character set
@@ -103,6 +105,8 @@ class Git:
     children: ChildProcesses
     environment: Mapping[str, str] = field(repr=False)
     locks: Locks | None = field(default=None, repr=False)
+    caller: Mapping[str, str] = field(repr=False, default_factory=dict)
+    """The caller's environment, which may hold a token; git gets it by a helper at most."""
     _use: _Use = field(default_factory=_Use, repr=False, compare=False)
 
     def at(self, folder: Path) -> Git:
@@ -219,6 +223,15 @@ class Git:
         if not dot_git.is_file():
             return dot_git
         return self.folder / dot_git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+
+    def exchange(self, remote: str, words: Sequence[str], *refspecs: str) -> Completed:
+        """Run the command *words* with a remote, whose login no command line shows; as `run`."""
+        ask = self.repo.git.remote
+        fetched, pushed = (
+            ask("get-url", "--all", *push, remote, with_exceptions=False).splitlines() for push in ((), ("--push",))
+        )
+        with reaching(remote, fetched, pushed, self.repo.settings.entries, self.caller) as reached:
+            return self.run(*reached.words, *words, reached.name, *refspecs)
 
     def change(
         self,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
     """The remote's target, brought here; None if the remote has no such branch."""
     branch = f"refs/heads/{policy.target_branch}"
-    done = git.run(*FETCH, str(policy.remote), f"+{branch}:{tracking_branch(policy)}")
+    done = git.exchange(str(policy.remote), FETCH, f"+{branch}:{tracking_branch(policy)}")
     if done.ok:
         return git.repo.commit_of(tracking_branch(policy))
     if "couldn't find remote ref" in done.output:
@@ -91,9 +91,10 @@ def _push(git: Git, sha: str, policy: PublishPolicy, tip: str | None) -> Complet
     The lease is no force: what it lets pass is a fast-forward. It refuses one from another tip, an earlier one too.
     """
     lease = f"refs/heads/{policy.target_branch}:{tip or ''}"
-    return git.run(
-        *("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", f"--force-with-lease={lease}"),
-        *(str(policy.remote), f"{sha}:refs/heads/{policy.target_branch}"),
+    return git.exchange(
+        str(policy.remote),
+        ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", f"--force-with-lease={lease}"),
+        f"{sha}:refs/heads/{policy.target_branch}",
     )
 
 

@@ -58,7 +58,7 @@ def open_repository(
     """
     if not start.is_dir():
         raise NotARepository(f"{start} is not a folder", remedy="go to a git repository")
-    git = Git(start, children, git_environment(environment))
+    git = Git(start, children, git_environment(environment), caller=environment)
     root = main_worktree(git)
     usual = root / ".git"
     locks = UsersLocks(root, usual if usual.is_dir() else common_dir(git), note)

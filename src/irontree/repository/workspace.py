@@ -69,14 +69,15 @@ class GitWorkspace:
 
         Ignored files (caches) stay, unless the policy is pristine. Raises EnvironmentRefused or GitFailed.
         """
-        self._prepared_for.unlink(missing_ok=True)
-        settings = self._restore()
-        self._mending((base, tree_of or base), lambda: self._place(base, tree_of or base, cancel))
-        self._copy_files()
-        for command in self.policy.setup:
-            self._set_up(command, cancel)
-        self._require_hooks(settings)
-        self._prepared_for.write_text(base, encoding="ascii")
+        with disk_errors(self.path):
+            self._prepared_for.unlink(missing_ok=True)
+            settings = self._restore()
+            self._mending((base, tree_of or base), lambda: self._place(base, tree_of or base, cancel))
+            self._copy_files()
+            for command in self.policy.setup:
+                self._set_up(command, cancel)
+            self._require_hooks(settings)
+            self._prepared_for.write_text(base, encoding="ascii")
 
     @_told_in_words
     def commit(

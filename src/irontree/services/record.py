@@ -25,7 +25,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES, close_on_done
 from irontree.domain.timestamps import stamp
 from irontree.domain.values import CloseOnDone
-from irontree.errors import LogDamaged, NotEligible
+from irontree.errors import AccessRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable
 from irontree.ports import Problem
 
 NOTHING_OVERSPENT: Final[Mapping[str, str]] = {}
@@ -124,7 +124,12 @@ class World:
     ) -> Scope:
         """The input of `decide` for these tasks, without the cancelled ones."""
         wanted = tuple(key for key in keys if key not in self.cancelled)
-        return Scope(self.nodes, self.states, wanted, self.children, budget_left, overspent)
+        return Scope(self.nodes, self.states, wanted, self.children, budget_left, overspent, self._going_on(wanted))
+
+    def _going_on(self, keys: Iterable[str]) -> frozenset[str]:
+        """Those of *keys* whose plan lets others go on while they wait for a person (R17)."""
+        plans = ((key, self.plans.get(key)) for key in keys)
+        return frozenset(key for key, plan in plans if plan and plan.policy.on_halt == "go_on")
 
 
 def read_world(app: App) -> World:
@@ -325,12 +330,15 @@ def closed_by_users(app: App, world: World, task_keys: Collection[str]) -> tuple
 
 
 def close_where_due(app: App, world: World, state: TaskState) -> None:
-    """Close the issue if it is done, still open, and not left to a user to close."""
+    """Close the issue if it is done and not left to a user to close; one that is gone needs no closing."""
     if not is_closed_by_us(app, world, state):
         return
-    issue = app.forge().read_issue(state.issue_number)
-    if issue and issue.state == "open":
+    try:
         app.forge().edit_issue(state.issue_number, state="closed")
+    except RemoteFailed as error:
+        may_pass = isinstance(error, (RemoteUnavailable, AccessRefused))
+        if may_pass or app.forge().read_issue(state.issue_number) is not None:
+            raise
 
 
 # --- Names of refs, and trailers that identify our commits (protocol, Files on disk; R9)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from yaml._yaml import CParser
 from yaml.events import (
     CollectionStartEvent,
@@ -28,6 +29,8 @@ from yaml.events import (
 
 from irontree.errors import LogDamaged
 
+T = TypeVar("T")
+
 EVENT_BYTES = 64 * 1024
 MAX_DEPTH = 32
 
@@ -38,6 +41,8 @@ _FENCE = re.compile(rb"^```ya?ml[ \t]*\r?\n(.*?)^```[ \t]*\r?$", re.MULTILINE | 
 _PLAIN = re.compile(r"[a-z][a-z0-9_-]*")
 # Words that YAML 1.1 or 1.2 reads as something else than text.
 _KEYWORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+# A reader looks for the colon in the first 1,024 characters only, unless `?` comes before the key.
+_LONGEST_KEY = 1000
 # What YAML does not call printable, plus the line breaks that only some versions know.
 _SPECIAL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff"
 _NEEDS_ESCAPE = re.compile(f"[{_SPECIAL}]")
@@ -143,12 +148,16 @@ def write_mapping(mapping: Mapping[str, Any]) -> str:
 
 def _entries(mapping: Mapping[str, Any], indent: str) -> Iterator[str]:
     for key, value in mapping.items():
-        head = f"{indent}{_inline(key)}:"
+        head = f"{indent}{_key(_inline(key), indent)}:"
         if isinstance(value, (dict, list, tuple)) and value:
             yield head
             yield from _nested(value, indent + "  ")
         else:
             yield f"{head} {_leaf(value, indent)}"
+
+
+def _key(text: str, indent: str) -> str:
+    return text if len(text) <= _LONGEST_KEY else f"? {text}\n{indent}"
 
 
 def _nested(value: dict[str, Any] | list[Any] | tuple[Any, ...], indent: str) -> Iterator[str]:
@@ -220,7 +229,23 @@ def _float(value: float) -> str:
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
-# --- One value, one YAML file: plans, results, loop entities, cursors
+# --- From text to typed values: the one place where that happens
+
+
+_form: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
+def typed(kind: type[T], mapping: Mapping[str, Any], path: str, *, remedy: str = "") -> T:
+    """The value of that kind in *mapping*, as `read_mapping` gave it, so that every scalar is text (R1).
+
+    Never strict, whatever the kind says: that is for values whose reader knows types, as `.mino/config.yml` has them.
+    Raises LogDamaged, naming *path*, if it is none.
+    """
+    try:
+        value: T = _form(kind).validate_python(mapping, strict=False)
+    except ValidationError as error:
+        raise LogDamaged(f"{path}: {first_error(error)}", remedy=remedy) from error
+    return value
 
 
 def first_error(error: ValidationError) -> str:

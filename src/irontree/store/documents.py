@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TypeVar
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.plan import Plan
@@ -21,7 +17,7 @@ from irontree.domain.values import Value
 from irontree.errors import LogDamaged
 from irontree.files import RESTORED_SUFFIX, Disk, disk_errors, is_abandoned, read_bytes, replace
 from irontree.ports import EffectLedger, Projection
-from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
+from irontree.store.codec import EVENT_BYTES, read_mapping, typed, write_mapping
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
 
@@ -39,15 +35,7 @@ def decode_value(model: type[V], data: bytes, path: str, *, limit: int, remedy: 
         mapping = read_mapping(data, path, limit=limit)
     except LogDamaged as error:
         raise LogDamaged(error.message, remedy=remedy) from error
-    return validated(model, mapping, path, remedy=remedy)
-
-
-def validated(model: type[V], mapping: Mapping[str, Any], path: str, *, remedy: str) -> V:
-    """The value in *mapping*, as it was read from *path*; raises LogDamaged with *remedy* if it is not a *model*."""
-    try:
-        return model.model_validate(mapping)
-    except ValidationError as error:
-        raise LogDamaged(f"{path}: {first_error(error)}", remedy=remedy) from error
+    return typed(model, mapping, path, remedy=remedy)
 
 
 class _InRepository:
@@ -215,11 +203,6 @@ class FileProjections(_InRepository):
 # --- The ledger of effects done, `.mino/deliveries/issue-{N}` (R9)
 
 
-@cache
-def _ledger_form() -> TypeAdapter[EffectLedger]:
-    return TypeAdapter(EffectLedger)
-
-
 class FileDeliveries(_InRepository):
     """The port `Deliveries` on files."""
 
@@ -233,8 +216,8 @@ class FileDeliveries(_InRepository):
         if data is None:
             return EffectLedger()
         try:
-            return _ledger_form().validate_python(read_mapping(data, str(path), limit=EVENT_BYTES))
-        except (LogDamaged, ValidationError):
+            return typed(EffectLedger, read_mapping(data, str(path), limit=EVENT_BYTES), str(path))
+        except LogDamaged:
             return EffectLedger()
 
     def save(self, issue_number: int, ledger: EffectLedger) -> None:

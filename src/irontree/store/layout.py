@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from irontree.errors import EnvironmentRefused
 from irontree.files import Disk
 
 STATE_FOLDER = ".mino"
@@ -70,9 +71,26 @@ class Layout:
         return path.relative_to(self.root).as_posix()
 
 
+def require_own_folder(layout: Layout) -> None:
+    """Refuse a state folder that is a link, or none: git would not ignore it, and two repositories could share one.
+
+    Raises EnvironmentRefused.
+    """
+    state = layout.state
+    if state.is_symlink() or (state.exists() and not state.is_dir()):
+        raise EnvironmentRefused(
+            f"{state} is {'a symbolic link' if state.is_symlink() else 'no folder'}",
+            remedy="move it away; the state of a repository is a folder of its own in it (`irontree init` makes it)",
+        )
+
+
 def create(root: Path) -> Layout:
-    """Create `.mino/` with its `.gitignore` in the main worktree *root*; leave what is there as it is."""
+    """Create `.mino/` with its `.gitignore` in the main worktree *root*; leave what is there as it is.
+
+    Raises EnvironmentRefused for a link in its place.
+    """
     layout = Layout(root)
+    require_own_folder(layout)
     ignore = layout.state / ".gitignore"
     if not ignore.exists():
         Disk().write_durably(ignore, GITIGNORE.encode())

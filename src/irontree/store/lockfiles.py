@@ -19,8 +19,8 @@ from irontree.domain.values import Value
 from irontree.errors import Busy, EnvironmentRefused, LogDamaged
 from irontree.files import disk_errors, lives, overwrite, read_bytes, replace
 from irontree.ports import Child, Clock, Holder, LeftLease
-from irontree.store.codec import EVENT_BYTES, read_mapping
-from irontree.store.documents import V, encode_value, validated
+from irontree.store.codec import EVENT_BYTES, read_mapping, typed
+from irontree.store.documents import V, encode_value
 from irontree.store.layout import Layout
 from irontree.store.locks import FileLock, exclusive
 
@@ -125,7 +125,7 @@ class _LockFile:
         """The file as we wrote it; None without one, or if another tool or host wrote it."""
         data = read_bytes(self._path, EVENT_BYTES)
         mapping = self._mapping(data) if data else {}
-        return validated(model, mapping, str(self._path), remedy="remove the file") if self._is_ours(mapping) else None
+        return typed(model, mapping, str(self._path), remedy="remove the file") if self._is_ours(mapping) else None
 
     def _delete(self) -> None:
         with disk_errors(self._path):

@@ -35,7 +35,7 @@ class RepositoryRegistry:
 
     def add(self, repository_id: str, root: Path) -> None:
         """Note the repository, or where it is now; raises EnvironmentRefused if the disk refuses."""
-        replace(self.folder / repository_id, os.fsencode(root))
+        replace(self.folder / repository_id, os.fsencode(root) + b"\n")
 
     def remove(self, repository_id: str) -> bool:
         """Forget it; whether it was known. Nothing in the repository changes."""
@@ -58,9 +58,9 @@ class RepositoryRegistry:
 
 
 def _registered(path: Path) -> Registered | None:
-    """The entry in *path*; `None` if it was just removed, or is a folder. A trailing line end is ignored."""
+    """The entry in *path*; `None` if it was just removed, or is a folder. The line end is no part of the path."""
     with disk_errors(path), suppress(FileNotFoundError, IsADirectoryError):
-        return Registered(path.name, Path(os.fsdecode(path.read_bytes().rstrip(b"\n"))))
+        return Registered(path.name, Path(os.fsdecode(path.read_bytes().removesuffix(b"\n"))))
     return None
 
 

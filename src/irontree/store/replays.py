@@ -19,13 +19,11 @@ from irontree.domain.machine import Replay
 from irontree.domain.spending import Spending, spendings_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused
-from irontree.files import read_bytes, replace
+from irontree.files import SETTLED_NS, read_bytes, replace
 from irontree.ports import Clock, IssueLog, Problem, Reading, Stream
 from irontree.store.streams import ISSUE_FORM, stream_folders
 
 CACHE_BYTES = 512 * 1024 * 1024
-# Within one tick of its clock a file system gives two writes the same time; ticks are 1 to 10 ms long.
-SETTLED_NS = 100_000_000
 
 
 def fingerprint_streams(events: Path, clock: Clock) -> dict[int, str | None]:

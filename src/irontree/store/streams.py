@@ -16,8 +16,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Protocol
 
-from pydantic import ValidationError
-
 from irontree.domain.digests import event_digest
 from irontree.domain.events import ISSUE_EVENTS, E, IssueEvent, Record, StreamId, kebab
 from irontree.domain.loop import LOOP_EVENTS, LoopEvent
@@ -25,7 +23,7 @@ from irontree.domain.timestamps import utc_text
 from irontree.errors import IrontreeError, LogDamaged, NotEligible, Refused, SequenceConflict
 from irontree.files import Disk, disk_errors, is_leftover, read_bytes
 from irontree.ports import Clock, EventStream, N, Problem
-from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
+from irontree.store.codec import EVENT_BYTES, read_mapping, typed, write_mapping
 from irontree.store.layout import STATE_FOLDER
 
 # A loop's frozen set can have thousands of task keys.
@@ -115,10 +113,7 @@ class StreamForm(Generic[N, E]):
         block, meta = mapping.get(self.block), mapping.get("meta")
         if not isinstance(block, dict):
             raise LogDamaged(f"{path}: no `{self.block}:` block")
-        try:
-            event = self._model(block, path).model_validate(block)
-        except ValidationError as error:
-            raise LogDamaged(f"{path}: {first_error(error)}") from error
+        event = typed(self._model(block, path), block, path)
         return Record(event, meta if isinstance(meta, dict) else {})
 
     def _model(self, block: Mapping[str, Any], path: str) -> type[E]:

@@ -457,3 +457,19 @@ def _page(watching: subprocess.Popen[str]) -> str:
     while "irontree run issue-" not in page and "irontree verify issue-" not in page:
         page += watching.stdout.readline()
     return page
+
+
+def test_a_pipe_in_place_of_the_configuration_blocks_nobody(shell):
+    config = shell.root / ".mino" / "config.yml"
+    config.unlink()
+    os.mkfifo(config)
+    assert {shell(*words).code for words in (["status"], ["doctor"], ["init"], ["run", "1"])} <= {0, 1}
+
+
+def test_a_state_folder_that_is_a_link_is_refused_by_every_verb(shell):
+    state = shell.root / ".mino"
+    state.rename(shell.root.parent / "elsewhere")
+    state.symlink_to(shell.root.parent / "elsewhere")
+    for words in (["status"], ["init"], ["run", "1"]):
+        refused = shell(*words)
+        assert (refused.code, "is a symbolic link" in refused.err) == (1, True)

@@ -42,6 +42,12 @@ def test_a_cache_inside_the_repository_is_refused(project):
         replace(project.repository, cache_root=inside).workspace("run", PLAIN)
 
 
+def test_a_file_in_place_of_the_cache_is_refused_in_words(project):
+    project.cache.write_text("a file\n")
+    with pytest.raises(EnvironmentRefused, match="Not a directory"):
+        project.run_workspace().prepare(head(project.root))
+
+
 def test_it_has_no_remote_no_branch_and_no_objects_of_its_own(workspace):
     assert git(workspace.path, "remote") == ""
     assert git(workspace.path, "for-each-ref", "refs/heads", "refs/remotes") == ""

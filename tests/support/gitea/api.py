@@ -83,7 +83,14 @@ class Api:
             raise Refused(423, f"{self.contents.owner}/{self.contents.name} is archived")
 
     def can_write(self, user: str) -> bool:
-        return RANK[self.contents.accounts[user].permission] >= RANK["write"]
+        """A team's units count beside what the account has itself (models/perm/access/repo_permission.go:347-360)."""
+        of_team = any(team.writes_code and user in team.members for team in self.contents.teams or ())
+        return of_team or RANK[self.contents.accounts[user].permission] >= RANK["write"]
+
+    def permission(self, user: str) -> str:
+        """What is told of an account: its units are left out, a team of administrators owns (the same, 340-346)."""
+        mine = [team.permission for team in self.contents.teams or () if user in team.members]
+        return "owner" if {"admin", "owner"} & {*mine} else self.contents.accounts[user].permission
 
     def issue(self, number: str) -> Issue:
         """With issues switched off, pull requests are still there under the same addresses."""
@@ -97,6 +104,12 @@ class Api:
         if int(number) not in self.contents.issues:
             raise Refused(500)
         return self.issue(number)
+
+    def person(self, login: str, problem: str) -> str:
+        """Somebody with an account that sees the repository."""
+        if login not in self.contents.accounts or self.contents.accounts[login].permission == "none":
+            raise Refused(422, f"{problem}: [name: {login}]")
+        return login
 
     def pull(self, number: str) -> Issue:
         if self.issue(number).pull is None:
@@ -171,8 +184,13 @@ def _edit(api: Api, issue: Issue, request: Request) -> None:
         raise Refused(403)
     if issue.pull and issue.pull.merge_sha and "state" in request.body:
         raise Refused(412, "cannot change state of this pull request, it was already merged")
+    waits = any(api.contents.issues[number].state == "open" for number in issue.dependencies)
+    if request.body.get("state") == "closed" and waits:
+        raise Refused(412, "cannot close this issue or pull request because it still has open dependencies")
     issue.title = request.body.get("title") or issue.title
     issue.body = request.body.get("body", issue.body)
+    if "assignees" in request.body:
+        issue.assignees = [api.person(login, "Assignee does not exist") for login in request.body["assignees"] or ()]
     issue.state = request.body.get("state", issue.state)
     issue.updated = api.contents.now()
 
@@ -187,12 +205,48 @@ def list_comments(api: Api, request: Request, found: re.Match[str]) -> Response:
     return Response(200, shown, {"X-Total-Count": str(len(shown))})
 
 
+@route("GET", "issues/comments", "issue")
+def list_all_comments(api: Api, request: Request, _: re.Match[str]) -> Response:
+    """Of issues and pull requests, oldest first."""
+    since = datetime.fromisoformat(request.query.get("since", "1970-01-01T00:00:00Z"))
+    posted = [(issue, comment) for issue in api.contents.issues.values() for comment in issue.comments]
+    recent = [(issue, comment) for issue, comment in posted if (comment.edited or comment.created) >= since]
+    recent.sort(key=lambda found: (found[1].created, found[1].id))
+    return page_of(api, request, [api.shapes.comment(*found) for found in recent], link=False)
+
+
 @route("POST", r"issues/(\d+)/comments", "issue")
 def create_comment(api: Api, request: Request, found: re.Match[str]) -> Response:
     _require(request.body, "body")
     issue = api.commented(found[1])
     comment = api.contents.new_comment(issue, request.user, request.body["body"])
     return Response(201, api.shapes.comment(issue, comment))
+
+
+@route("POST", r"issues/comments/(\d+)/reactions", "issue")
+def react(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """A second reaction of one kind by one account is answered with 200, and is the first."""
+    comments = (comment for issue in api.contents.issues.values() for comment in issue.comments)
+    comment = next((comment for comment in comments if comment.id == int(found[1])), None)
+    if comment is None:
+        raise Refused(404, "not found")
+    _require(request.body, "content")
+    mine = (request.user, request.body["content"])
+    known = mine in comment.reactions
+    comment.reactions.add(mine)
+    return Response(200 if known else 201, api.shapes.reaction(*mine))
+
+
+@route("POST", r"issues/(\d+)/dependencies", "issue")
+def depend(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """A repository may have them switched off; one that is there already is taken for an error of the server."""
+    issue, other = api.issue(found[1]), api.issue(str(request.body["index"]))
+    if not api.contents.has_dependencies or not api.can_write(request.user):
+        raise Refused(404, "not found")
+    if other.number in issue.dependencies:
+        raise Refused(500)
+    issue.dependencies.append(other.number)
+    return Response(201, api.shapes.issue(issue))
 
 
 # --- labels ---------------------------------------------------------------------------------------------------
@@ -244,6 +298,9 @@ def remove_label(api: Api, request: Request, found: re.Match[str]) -> Response:
 
 @route("GET", "pulls", "repository")
 def list_pulls(api: Api, request: Request, _: re.Match[str]) -> Response:
+    """An empty repository has no list, not even just after its first push (routers/api/v1/api.go, mustAllowPulls)."""
+    if api.contents.empty or not api.contents.has_pull_requests:
+        raise Refused(404, "not found")
     state = request.query.get("state", "open")
     newest_first = sorted(api.contents.issues.items(), reverse=True)
     chosen = [issue for _, issue in newest_first if issue.pull and state in {"all", issue.state}]
@@ -292,6 +349,23 @@ def list_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
     return Response(200, [api.shapes.review(issue, review) for review in shown], page.headers)
 
 
+@route("POST", r"pulls/(\d+)/requested_reviewers", "repository")
+def request_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """Answers with reviews that are not handed in: of the state REQUEST_REVIEW, and no author may be asked."""
+    issue = api.pull(found[1])
+    if not api.can_write(request.user):
+        raise Refused(403, "no permission")
+    if request.body.get("team_reviewers"):
+        raise Refused(422, "review request: owner is not an organization")
+    for login in request.body.get("reviewers") or ():
+        if login not in api.contents.accounts:
+            raise Refused(404, f"user does not exist [name: {login}]")
+        if login == issue.author:
+            raise Refused(422, "poster of pr can't be reviewer")
+        issue.requested.append(login)
+    return Response(201, [])
+
+
 @route("GET", r"pulls/(\d+)/reviews/(\d+)/comments", "repository")
 def list_remarks(api: Api, _: Request, found: re.Match[str]) -> Response:
     """In no order: Gitea keeps them in a map."""
@@ -329,21 +403,56 @@ def create_status(api: Api, request: Request, found: re.Match[str]) -> Response:
     return Response(201, api.shapes.status(status, found[1]))
 
 
+@route("GET", r"branches/(.+)", "repository")
+def read_branch(api: Api, request: Request, found: re.Match[str]) -> Response:
+    if found[1] not in api.contents.branches:
+        raise Refused(404, "not found")
+    may = api.can_write(request.user) and found[1] not in api.contents.protected
+    return Response(200, {"name": found[1], "protected": found[1] in api.contents.protected, "user_can_push": may})
+
+
 @route("GET", r"collaborators/([^/]+)/permission", "repository")
 def permission(api: Api, request: Request, found: re.Match[str]) -> Response:
     """Only administrators may ask about others."""
-    if request.user != found[1] and RANK[api.contents.accounts[request.user].permission] < RANK["admin"]:
+    if request.user != found[1] and RANK[api.permission(request.user)] < RANK["admin"]:
         raise Refused(403, "Only admins can query all permissions, repo admins can query all repo permissions")
     if found[1] not in api.contents.accounts:
         raise Refused(404, f"user does not exist [uid: 0, name: {found[1]}]")
-    level = api.contents.accounts[found[1]].permission
+    level = api.permission(found[1])
     return Response(200, {"permission": level, "role_name": level, "user": api.shapes.user(found[1])})
 
 
-@route("GET", "assignees", "repository")
-def assignees(api: Api, _: Request, __: re.Match[str]) -> Response:
-    """Whoever may write, for everybody to ask."""
-    return Response(200, [api.shapes.user(login) for login in api.contents.accounts if api.can_write(login)])
+@route("GET", r"collaborators/([^/]+)", "repository")
+def is_collaborator(api: Api, _: Request, found: re.Match[str]) -> Response:
+    """An owner is none, nor is a member of a team (routers/api/v1/repo/collaborators.go:74-118)."""
+    if found[1] not in api.contents.accounts:
+        raise Refused(422, f"user does not exist [uid: 0, name: {found[1]}]")
+    if api.contents.accounts[found[1]].permission in {"none", "owner"}:
+        raise Refused(404, "not found")
+    return Response(204)
+
+
+@route("GET", "teams", "repository")
+def list_teams(api: Api, _: Request, __: re.Match[str]) -> Response:
+    """For whoever may read (routers/api/v1/repo/teams.go)."""
+    if api.contents.teams is None:
+        raise Refused(405, "repo is not owned by an organization")
+    return Response(200, [api.shapes.team(team) for team in api.contents.teams])
+
+
+def team_members(api: Api, number: int, login: str | None, asker: str) -> Response:
+    """One, or all. For owners of the organization and members of the team (routers/api/v1/api.go:521-556)."""
+    team = next((team for team in api.contents.teams or () if team.id == number), None)
+    if team is None:
+        raise Refused(404, "not found")
+    if asker not in team.members and api.permission(asker) != "owner":
+        in_organization = any(asker in other.members for other in api.contents.teams or ())
+        raise Refused(*((403, "Must be a team member") if in_organization else (404, "not found")))
+    if login is None:
+        return Response(200, [api.shapes.user(member) for member in sorted(team.members)])
+    if login not in team.members:
+        raise Refused(404, "not found")
+    return Response(200, api.shapes.user(login))
 
 
 @route("GET", "", "repository")

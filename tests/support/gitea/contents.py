@@ -30,6 +30,7 @@ class Comment:
     body: str
     created: datetime
     edited: datetime | None = None
+    reactions: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass
@@ -93,10 +94,14 @@ class Issue:
     comments: list[Comment] = field(default_factory=list)
     pull: Pull | None = None
     indexed: bool = False
+    assignees: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
+    dependencies: list[int] = field(default_factory=list)
+    wip: tuple[str, ...] = WIP
 
     @property
     def draft(self) -> bool:
-        return self.title.upper().startswith(WIP)
+        return self.title.upper().startswith(self.wip)
 
 
 @dataclass
@@ -109,6 +114,21 @@ class Account:
 
 
 @dataclass
+class Team:
+    """A team of the organization. *permission* is `none` or `admin`: below that its *units* count."""
+
+    id: int
+    name: str
+    permission: str
+    units: dict[str, str]
+    members: set[str]
+
+    @property
+    def writes_code(self) -> bool:
+        return self.permission in {"admin", "owner"} or self.units.get("repo.code") == "write"
+
+
+@dataclass
 class Contents:
     """Everything of one server; a test changes it as a person or an administrator would."""
 
@@ -118,6 +138,13 @@ class Contents:
     former_name: str | None = None
     archived: bool = False
     has_issues: bool = True
+    has_dependencies: bool = True
+    has_pull_requests: bool = True
+    empty: bool = False
+    wip: tuple[str, ...] = WIP
+    """WORK_IN_PROGRESS_PREFIXES, in upper case."""
+    protected: set[str] = field(default_factory=set)
+    """Branches that nobody may push to."""
     version: str = "1.24.0"
     max_page: int = 50
     """MAX_RESPONSE_ITEMS as shipped; `limit` above it is cut without a word."""
@@ -129,6 +156,8 @@ class Contents:
     labels: list[Label] = field(default_factory=list)
     branches: dict[str, str] = field(default_factory=lambda: {"main": "0" * 40})
     statuses: dict[str, list[Status]] = field(default_factory=dict)
+    teams: list[Team] | None = None
+    """Those that the repository is in; None: its owner is no organization."""
     ids: Any = field(default_factory=lambda: count(101))
 
     def account(self, login: str, permission: str, *, scopes: frozenset[str] | None = None) -> str:
@@ -137,13 +166,22 @@ class Contents:
         self.tokens[f"token-of-{login}"] = login
         return f"token-of-{login}"
 
+    def team(self, name: str, *members: str, permission: str = "none", **units: str) -> Team:
+        """Give the organization that owns the repository a team: `code="read"` and so on."""
+        self.teams = self.teams or []
+        made = Team(
+            next(self.ids), name, permission, {f"repo.{unit}": mode for unit, mode in units.items()}, {*members}
+        )
+        self.teams.append(made)
+        return made
+
     def now(self) -> datetime:
         return self.clock().astimezone(ZONE)
 
     def new_issue(self, author: str, title: str, body: str = "", labels: tuple[int, ...] = ()) -> Issue:
         number = len(self.issues) + 1
         self.issues[number] = Issue(
-            number, title, body, author, self.now(), self.now(), labels=[*dict.fromkeys(labels)]
+            number, title, body, author, self.now(), self.now(), labels=[*dict.fromkeys(labels)], wip=self.wip
         )
         return self.issues[number]
 
@@ -164,12 +202,17 @@ class Contents:
 
     def push(self, branch: str, sha: str) -> None:
         self.branches[branch] = sha
-        for issue in self.issues.values():
-            if issue.pull and issue.pull.head == branch and issue.state == "open":
-                issue.pull.sha = sha
+
+    def head_of(self, issue: Issue) -> str:
+        """The commit of a pull request: as long as it is open, that of its branch."""
+        assert issue.pull
+        if issue.state == "open" and not issue.pull.of_a_fork:
+            issue.pull.sha = self.branches.get(issue.pull.head, issue.pull.sha)
+        return issue.pull.sha
 
     def merge(self, number: int, by: str, sha: str, *, delete_branch: bool = False) -> None:
         issue = self.issues[number]
+        self.head_of(issue)
         assert issue.pull
         issue.state, issue.pull.merged_by, issue.pull.merge_sha = "closed", by, sha
         issue.pull.branch_is_there = not delete_branch
@@ -181,7 +224,9 @@ class Contents:
         if state in OPINIONS:
             for earlier in pull.reviews:
                 earlier.dismissed |= earlier.author == author and earlier.state in OPINIONS
-        pull.reviews.append(Review(next(self.ids), author, state, body, pull.sha, self.now(), remarks=remarks))
+        pull.reviews.append(
+            Review(next(self.ids), author, state, body, self.head_of(self.issues[number]), self.now(), remarks=remarks)
+        )
         return pull.reviews[-1]
 
     def new_status(

@@ -24,7 +24,7 @@ PLACES = (
 )
 NOT_THERE = f"no {FILE}: nothing judges the double; name the file in TESTS_GITEA_SWAGGER"
 # Answers that come before the operation itself (token, rights, archive, rename, form, load), or at its failure.
-ANY_OPERATION = {301, 307, 401, 403, 404, 422, 423, 429, 500, 502, 503, 504}
+ANY_OPERATION = {301, 307, 401, 403, 404, 405, 422, 423, 429, 500, 502, 503, 504}
 
 Json = Any
 

@@ -6,6 +6,7 @@ What the description does not allow is kept in `violations`; `gitea_server` fail
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -13,12 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from tests.support.gitea.api import Api, Refused, Request, Response
+from tests.support.gitea.api import Api, Refused, Request, Response, team_members
 from tests.support.gitea.contents import Contents
 from tests.support.gitea.description import official
+
+if TYPE_CHECKING:
+    from tests.support.gitea.weather import Weather
 
 API = "/api/v1"
 
@@ -30,13 +34,14 @@ class Fault:
     method: str = ""
     ending: str = ""
     status: int = 0
-    """Answer this instead of doing anything."""
+    """Answer this instead of doing anything; if *late*, after doing it."""
+    late: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     body: Any = None
     drop: str = ""
     """`before` or `after` the effect, the connection ends without an answer."""
     shown: int | None = None
-    """Lists end after so many entries, though their count says more."""
+    """Lists with a count end after so many entries, though it says more."""
     until: threading.Event | None = None
     """Do not answer before this is set."""
     meanwhile: Callable[[], object] | None = None
@@ -60,6 +65,11 @@ class GiteaServer:
     """`METHOD path`, in the order of planned."""
     violations: list[str] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    weather: Weather | None = None
+
+    def asked(self) -> list[str]:
+        with self.lock:
+            return [*self.requests]
 
     def writes(self) -> list[str]:
         return [request for request in self.requests if not request.startswith("GET")]
@@ -68,7 +78,7 @@ class GiteaServer:
         found = next((fault for fault in self.faults if fault.fits(method, path)), None)
         if found:
             found.times -= 1
-        return found
+        return found or (self.weather.fault(self, method, path) if self.weather else None)
 
     def handle(self, method: str, path: str, query: dict[str, str], body: Any, token: str) -> Response:
         """One request, from the token to the answer."""
@@ -97,6 +107,9 @@ class GiteaServer:
             return Response(200, {"version": self.contents.version})
         if (method, path) == ("GET", "/user"):
             return self._me(user)
+        if method == "GET" and (found := re.fullmatch(r"/teams/(\d+)/members(?:/([^/]+))?", path)):
+            self._require_scope(user, "read:organization")
+            return team_members(self.api, int(found[1]), found[2], user)
         home, former = (
             f"/repos/{self.contents.owner}/{name}" for name in (self.contents.name, self.contents.former_name)
         )
@@ -108,10 +121,13 @@ class GiteaServer:
         return self.api.answer(Request(method, path[len(home) :].strip("/"), query, body, user))
 
     def _me(self, user: str) -> Response:
-        scopes = self.contents.accounts[user].scopes
-        if scopes is not None and "read:user" not in scopes:
-            raise Refused(403, "token does not have at least one of required scope(s), required=[read:user]")
+        self._require_scope(user, "read:user")
         return Response(200, self.api.shapes.user(user))
+
+    def _require_scope(self, user: str, scope: str) -> None:
+        scopes = self.contents.accounts[user].scopes
+        if scopes is not None and scope not in scopes:
+            raise Refused(403, f"token does not have at least one of required scope(s), required=[{scope}]")
 
 
 def _error(status: int, message: str, url: str) -> Response:
@@ -181,11 +197,13 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_PATCH = do_PUT = do_DELETE = do_GET  # noqa: N815
 
     def _respond(self, fault: Fault | None, path: str, query: dict[str, str], body: Any) -> Response:
-        if fault and fault.status:
+        if fault and fault.status and not fault.late:
             return Response(fault.status, fault.body, fault.headers)
         scheme, _, token = self.headers.get("Authorization", "").partition(" ")
         response = self.server.gitea.handle(self.command, path, query, body, token if scheme == "token" else "")
-        if fault and fault.shown is not None:
+        if fault and fault.late:
+            return Response(fault.status, fault.body, fault.headers)
+        if fault and fault.shown is not None and "X-Total-Count" in response.headers:
             return Response(response.status, response.body[: fault.shown], response.headers)
         return response
 

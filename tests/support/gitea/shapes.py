@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from zlib import crc32
 
-from tests.support.gitea.contents import Comment, Contents, Issue, Label, Pull, Remark, Review, Status
+from tests.support.gitea.contents import Comment, Contents, Issue, Label, Pull, Remark, Review, Status, Team
 
 Json = dict[str, Any]
 
@@ -23,6 +23,18 @@ class Shapes:
     def user(self, login: str) -> Json:
         return {"id": crc32(login.encode()) % 1000, "login": login, "login_name": "", "full_name": "", "active": False}
 
+    def team(self, team: Team) -> Json:
+        return {
+            "id": team.id,
+            "name": team.name,
+            "description": "",
+            "includes_all_repositories": False,
+            "can_create_org_repo": False,
+            "permission": team.permission,
+            "units": [*team.units],
+            "units_map": team.units,
+        }
+
     def repository(self, viewer: str) -> Json:
         kept = self._contents
         permission = kept.accounts[viewer].permission
@@ -31,7 +43,7 @@ class Shapes:
             "owner": self.user(kept.owner),
             "name": kept.name,
             "full_name": f"{kept.owner}/{kept.name}",
-            "empty": False,
+            "empty": kept.empty,
             "private": False,
             "html_url": self._home,
             "url": self._api,
@@ -39,7 +51,7 @@ class Shapes:
             "default_branch": "main",
             "archived": kept.archived,
             "has_issues": kept.has_issues,
-            "has_pull_requests": True,
+            "has_pull_requests": kept.has_pull_requests,
             "permissions": {
                 "admin": permission in {"admin", "owner"},
                 "push": permission in {"write", "admin", "owner"},
@@ -77,7 +89,7 @@ class Shapes:
             "labels": self.labels(issue),
             "milestone": None,
             "assignee": None,
-            "assignees": None,
+            "assignees": [self.user(login) for login in issue.assignees] or None,
             "state": issue.state,
             "comments": len(issue.comments),
             "created_at": moment(issue.created),
@@ -108,6 +120,9 @@ class Shapes:
             "updated_at": moment(comment.edited or comment.created),
         }
 
+    def reaction(self, login: str, content: str) -> Json:
+        return {"user": self.user(login), "content": content, "created_at": moment(self._contents.now())}
+
     def pull(self, issue: Issue, pull: Pull, viewer: str) -> Json:
         shown = self.issue(issue)
         common = ("number", "user", "title", "body", "labels", "state", "comments", "html_url", "created_at")
@@ -123,7 +138,7 @@ class Shapes:
             "merged_by": self.user(pull.merged_by) if pull.merged_by else None,
             "base": self._base(pull, viewer),
             "head": self._head(issue, pull, viewer),
-            "requested_reviewers": None,
+            "requested_reviewers": [self.user(login) for login in issue.requested] or None,
             "closed_at": None,
         }
 
@@ -136,7 +151,7 @@ class Shapes:
         return {
             "label": pull.head,
             "ref": pull.head if pull.branch_is_there else f"refs/pull/{issue.number}/head",
-            "sha": pull.sha,
+            "sha": self._contents.head_of(issue),
             "repo_id": 2 if pull.of_a_fork else 1,
             "repo": self.repository(viewer),
         }

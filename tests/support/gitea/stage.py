@@ -53,6 +53,11 @@ def settings_at(location: Location) -> ForgeSettings:
     return ForgeSettings(Path(), "nobody", Noon(), read_mapping, write_mapping, location=location, sleep=Waits())
 
 
+def forge_with(location: Location, token: str) -> GiteaForge:
+    """The forge as the holder of *token* sees it."""
+    return GiteaForge(replace(settings_at(location), environment={"GITEA_TOKEN": token}))
+
+
 def forge_at(url: str, ca_file: Path | None = None, **environment: str) -> GiteaForge:
     """A forge at an address of one's own choice, as `irontree`."""
     tokens = {"GITEA_TOKEN": "token-of-irontree", **environment}
@@ -68,9 +73,12 @@ class GiteaStage:
         self.server = server
         server.contents.branches["main"] = BASE_SHA
         server.contents.account("writer", "write")
-        ours, stranger = server.contents.account("irontree", "admin"), server.contents.account("mallory", "read")
-        self.ours, self.stranger = (GiteaForge(settings(server, token)) for token in (ours, stranger))
+        self._token, stranger = server.contents.account("irontree", "admin"), server.contents.account("mallory", "read")
+        self.ours, self.stranger = self.afresh(), GiteaForge(settings(server, stranger))
         self._remarks = count(1)
+
+    def afresh(self) -> GiteaForge:
+        return GiteaForge(settings(self.server, self._token))
 
     def push(self, branch: str, sha: str) -> None:
         self.server.contents.push(branch, sha)
@@ -98,6 +106,18 @@ class GiteaStage:
         """The server's clock stands still."""
         comment = next(each for each in self.server.contents.issues[number].comments if each.id == int(comment_id))
         comment.body, comment.edited = body, comment.created + timedelta(seconds=59)
+
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        issue = self.server.contents.issues[number]
+        return issue.assignees, issue.requested
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        """Gitea knows no parts."""
+        return self.server.contents.issues[number].dependencies, []
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        comments = self.server.contents.issues[number].comments
+        return next(each.reactions for each in comments if each.id == int(comment_id))
 
     def go_down(self) -> None:
         self.server.faults.append(Fault(status=503, times=ALWAYS))

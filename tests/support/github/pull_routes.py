@@ -68,17 +68,23 @@ def _remarks(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     return routes.page_of(request, [routes.shapes.remark(r) for r in routes.hub.remarks if r["number"] == number])
 
 
+@route("POST", "/repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers")
+def _request_reviews(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    """One name that does not fit refuses them all."""
+    routes.require_write(request)
+    record, names = routes.pull(found["pull_number"]), request.body.get("reviewers", [])
+    if record["author"] in names:
+        raise Refusal(422, "Review cannot be requested from pull request author.")
+    if request.body.get("team_reviewers") or not all(routes.hub.right(name) != "none" for name in names):
+        raise Refusal(422, "Reviews may only be requested from collaborators.")
+    record["requested"] = names
+    return Reply(201, routes.shapes.listed_pull(record))
+
+
 def _require_commit(routes: Routes, sha: str) -> str:
     if sha not in routes.hub.commits:
         raise Refusal(422, f"No commit found for SHA: {sha}")
     return sha
-
-
-@route("GET", "/repos/{owner}/{repo}/git/commits/{commit_sha}")
-def _commit(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
-    if found["commit_sha"] not in routes.hub.commits:
-        raise Refusal(404, "Not Found")
-    return Reply(200, routes.shapes.commit(found["commit_sha"]))
 
 
 @route("GET", "/repos/{owner}/{repo}/commits/{ref}/status")

@@ -66,6 +66,14 @@ class Routes:
                 return handler(self, request, found)
         raise Refusal(404, "Not Found")
 
+    def by_id(self, request: Request, key: int) -> Record:
+        """The issue with that id of GitHub's own, for somebody who may relate it."""
+        self.require_write(request)
+        found = next((r for r in self.hub.issues.values() if self.shapes.issue(r)["id"] == key), None)
+        if found is None or not self.hub.relations:
+            raise Refusal(404, "Not Found")
+        return found
+
     def _admit(self, request: Request, found: re.Match[str]) -> None:
         parts = found.groupdict()
         if not request.account:
@@ -281,6 +289,18 @@ def _comments(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     return routes.page_of(request, shown)
 
 
+@route("GET", "/repos/{owner}/{repo}/issues/comments")
+def _all_comments(routes: Routes, request: Request, _: re.Match[str]) -> Reply:
+    """`sort` and `direction` are heeded only together; without them the oldest come first."""
+    since = request.query.get("since", "")
+    shown = [
+        shape for shape in map(routes.shapes.comment, routes.hub.comments.values()) if shape["updated_at"] >= since
+    ]
+    if request.query.get("sort"):
+        shown.sort(key=lambda shape: shape["updated_at"], reverse=request.query.get("direction") != "asc")
+    return routes.page_of(request, shown)
+
+
 @route("POST", "/repos/{owner}/{repo}/issues/{issue_number}/comments")
 def _create_comment(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     number = routes.issue(found["issue_number"])["number"]
@@ -291,6 +311,43 @@ def _create_comment(routes: Routes, request: Request, found: re.Match[str]) -> R
     record = {"id": key, "number": number, "body": body, "author": request.account, "created_at": routes.hub.now}
     routes.hub.comments[key] = record
     return Reply(201, routes.shapes.comment(record))
+
+
+@route("POST", "/repos/{owner}/{repo}/issues/comments/{comment_id}/reactions")
+def _react(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    """A second reaction of one kind by one account is answered with 200, and is the first."""
+    record = routes.hub.comments.get(int(found["comment_id"]))
+    if record is None:
+        raise Refusal(404, "Not Found")
+    kind, reactions = request.body["content"], record.setdefault("reactions", {})
+    known = (request.account, kind) in reactions
+    key = reactions.setdefault((request.account, kind), routes.hub.new_id())
+    return Reply(200 if known else 201, routes.shapes.reaction(key, request.account, kind))
+
+
+@route("POST", "/repos/{owner}/{repo}/issues/{issue_number}/assignees")
+def _assign(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    """Who cannot be assigned is left out without a word, and so is everybody for who may not write."""
+    record = routes.issue(found["issue_number"])
+    if routes.hub.may_write(request.account):
+        record["assignees"] = [who for who in request.body["assignees"] if routes.hub.may_write(who)]
+    return Reply(201, routes.shapes.issue(record))
+
+
+@route("POST", "/repos/{owner}/{repo}/issues/{issue_number}/sub_issues")
+def _add_part(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    parent = routes.issue(found["issue_number"])
+    part = routes.by_id(request, request.body["sub_issue_id"])
+    parent.setdefault("parts", []).append(part["number"])
+    return Reply(201, routes.shapes.issue(parent))
+
+
+@route("POST", "/repos/{owner}/{repo}/issues/{issue_number}/dependencies/blocked_by")
+def _depend(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    record = routes.issue(found["issue_number"])
+    other = routes.by_id(request, request.body["issue_id"])
+    record.setdefault("dependencies", []).append(other["number"])
+    return Reply(201, routes.shapes.issue(record))
 
 
 # --- labels ---------------------------------------------------------------------------------------------------

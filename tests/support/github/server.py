@@ -43,6 +43,11 @@ class GithubServer(ThreadingHTTPServer):
         if not isinstance(error, OSError):
             self.complaints.append(f"the double broke: {error!r}")
 
+    def asked(self) -> list[str]:
+        """What `tests.support.calls` counts."""
+        with self.hub.lock:
+            return [f"{one.verb} {one.path}{' 304' if one.unchanged else ''}" for one in self.hub.requests]
+
     def check(self, request: Request, reply: Reply) -> None:
         """Hold an exchange to the description, if it is there."""
         description, template = official(), self.routes.template(request)
@@ -89,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
                 reply = self.server.routes.answer(request)
                 self.server.check(request, reply)
         if fault is None:
-            self._send(reply)
+            self._send(reply, request)
         elif isinstance(fault.reply, Reply):
             self._send(fault.reply)
         elif fault.reply == "silence":
@@ -122,12 +127,14 @@ class _Handler(BaseHTTPRequestHandler):
             return f"app {claims['iss']}"
         return self.server.hub.tokens.get(token, "")
 
-    def _send(self, reply: Reply) -> None:
+    def _send(self, reply: Reply, request: Request | None = None) -> None:
         is_text = isinstance(reply.body, str)
         data = (reply.body if is_text else json.dumps(reply.body)).encode() if reply.body is not None else b""
         tag = f'"{hashlib.sha256(data).hexdigest()[:16]}"'
         if reply.status == 200 and self.headers.get("If-None-Match") == tag:
             reply, data = Reply(304), b""
+        if request:
+            request.unchanged = reply.status == 304
         self.send_response(reply.status)
         headers = {"Content-Type": "text/plain" if is_text else "application/json; charset=utf-8", "ETag": tag}
         for name, value in {**headers, "Content-Length": str(len(data)), **reply.headers}.items():

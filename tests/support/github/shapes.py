@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.support.github.state import Hub, Record
 
 
@@ -125,6 +123,10 @@ class Shapes:
         association = {"author_association": "NONE", "user": self.user(record["author"]), "body": record["body"]}
         return about | stamps | association
 
+    def reaction(self, key: int, login: str, content: str) -> Record:
+        about = {"id": key, "node_id": f"R_{key}", "user": self.user(login)}
+        return about | {"content": content, "created_at": self.hub.now}
+
     def listed_pull(self, record: Record) -> Record:
         number, merged = record["number"], record.get("merged_at")
         url, issue = f"{self.repository_url}/pulls/{number}", f"{self.repository_url}/issues/{number}"
@@ -244,20 +246,3 @@ class Shapes:
         stamps = {"created_at": self.hub.now, "updated_at": self.hub.now}
         about = {"id": 15368, "node_id": "A_1", "slug": slug, "name": slug, "description": None}
         return about | links | stamps | {"owner": self.user("github"), "permissions": {}, "events": []}
-
-    def commit(self, sha: str) -> Record:
-        person = {"date": self.hub.now, "name": "Ada", "email": "ada@example.org"}
-        url = f"{self.repository_url}/git/commits/{sha}"
-        unsigned: dict[str, Any] = dict.fromkeys(("signature", "payload", "verified_at"))
-        return {
-            "sha": sha,
-            "node_id": f"G_{sha}",
-            "url": url,
-            "html_url": f"{self.page}/commit/{sha}",
-            "author": person,
-            "committer": person,
-            "message": "a change",
-            "tree": {"sha": sha, "url": url},
-            "parents": [],
-            "verification": unsigned | {"verified": False, "reason": "unsigned"},
-        }

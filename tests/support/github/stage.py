@@ -36,9 +36,11 @@ class GithubStage:
         self.server = server
         self.hub = server.hub
         self.hub.push("main", BASE_SHA)
-        self.ours, self.stranger = (
-            GithubForge(github_settings(folder, server, account)) for account in ("irontree", "mallory")
-        )
+        self._folder = folder
+        self.ours, self.stranger = self.afresh(), GithubForge(github_settings(folder, server, "mallory"))
+
+    def afresh(self) -> GithubForge:
+        return GithubForge(github_settings(self._folder, self.server, "irontree"))
 
     def push(self, branch: str, sha: str) -> None:
         self.hub.push(branch, sha)
@@ -62,6 +64,17 @@ class GithubStage:
         """The server's clock stands still."""
         record = self.hub.comments[int(comment_id)]
         record |= {"body": body, "updated_at": f"{record['created_at'][:-3]}59Z"}
+
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        record = self.hub.issues[number]
+        return record.get("assignees", []), record.get("requested", [])
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        record = self.hub.issues[number]
+        return record.get("dependencies", []), record.get("parts", [])
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        return {*self.hub.comments[int(comment_id)].get("reactions", {})}
 
     def go_down(self) -> None:
         self.hub.faults.append(Fault(Reply(503, {"message": "No server is currently available"})))

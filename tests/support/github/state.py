@@ -21,6 +21,8 @@ class Request:
     headers: dict[str, str]
     body: Any
     account: str = ""
+    unchanged: bool = False
+    """Whether it was answered with 304."""
 
 
 @dataclass
@@ -51,6 +53,8 @@ class Hub:
     archived: bool = False
     has_issues: bool = True
     private: bool = False
+    relations: bool = True
+    """An older Enterprise Server has neither sub-issues nor dependencies."""
     drafts: bool = True
     """A private repository of a free account has none."""
     tokens: dict[str, str] = field(default_factory=lambda: {f"token-{who}": who for who in ("irontree", "mallory")})
@@ -97,9 +101,10 @@ class Hub:
         self.branches[branch] = sha
         self.commits.add(sha)
 
-    def merge(self, number: int, by: str) -> str:
-        sha = f"{number:040x}"
-        self.commits.add(sha)
+    def merge(self, number: int, by: str, sha: str = "") -> str:
+        """Merge a request; the commit, one of its own unless *sha* is there already."""
+        if not sha:
+            self.commits.add(sha := f"{number:040x}")
         self.issues[number] |= {"state": "closed", "merged_by": by, "merge_commit_sha": sha, "merged_at": self.now}
         return sha
 

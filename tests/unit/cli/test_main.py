@@ -113,6 +113,14 @@ def test_a_full_disk_is_the_machines_trouble_and_not_a_bug():
     assert said.startswith("irontree: /repo/.mino/events: No space left on device")
 
 
+@pytest.mark.parametrize("code", [errno.ENOTDIR, errno.EISDIR, errno.EEXIST])
+def test_a_file_where_a_folder_has_to_be_is_the_machines_trouble_too(code):
+    """`HOME`, or an `XDG_…` variable, may name one."""
+    ended, said = guarded(raising(OSError(code, "in the way", "/home/ada")))
+    assert ended == 1
+    assert said == "irontree: /home/ada: in the way\n  -> move what is there away, or see HOME and XDG_*\n"
+
+
 def test_a_closed_pipe_is_passed_on():
     with pytest.raises(BrokenPipeError):
         guarded(raising(BrokenPipeError()))

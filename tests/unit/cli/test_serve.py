@@ -17,8 +17,9 @@ from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import adopt
 from irontree.services.loops.loop import read_loops
 from irontree.services.proposals.adoption import approval_name
-from irontree.services.questions.listing import waiting
-from tests.support.issues import write
+from irontree.services.questions.listing import Revisions, waiting
+from tests.support.issues import edit, write
+from tests.support.watching import Watched
 from tests.support.world import MANUAL_TASK, make_scene
 
 
@@ -94,6 +95,23 @@ def test_an_issue_that_stays_unapproved_is_told_of_once(tmp_path):
     assert told[1][0].startswith("#1 Greeting: Your approval is needed: ")
 
 
+def test_the_text_of_an_issue_that_waits_for_its_approval_is_read_once_a_minute(tmp_path):
+    """The news are made every two seconds, for as long as nobody answers."""
+    scene, seconds, asked = make_scene(tmp_path), [0.0], []
+    adopt(scene.app, write(scene))
+    scene.forge_seen = Watched(scene.forge_seen, ["read_issue", "comments"], lambda name, _: asked.append(name))
+    shown = []
+    news = News(shown.append, Revisions(clock=lambda: seconds[0]))
+    for seconds[0] in range(0, 60, 2):
+        list(news(scene.app))
+    assert asked == ["read_issue", "read_issue", "comments", "comments"], "before and after each"
+    edit(scene, 1, body="- [ ] it waves `$ has greet.txt waves`\n")
+    seconds[0] = 60.0
+    list(news(scene.app))
+    assert len(asked) == 8
+    assert len({one.revision for [one] in shown}) == 2, "what is approved by its name is the new text"
+
+
 def test_what_is_not_served_any_more_is_shown_no_more(scene):
     shown = []
     news = News(shown.append)
@@ -131,9 +149,22 @@ class OneServer:
 
     def __init__(self) -> None:
         self.why: str | None = None
+        self.said: tuple[str, ...] = ()
+
+    def told(self) -> tuple[str, ...]:
+        said, self.said = self.said, ()
+        return said
 
     def trouble(self) -> ServerUnavailable | None:
         return ServerUnavailable(self.why, remedy="see its log") if self.why else None
+
+
+def test_what_the_server_says_to_its_users_is_passed_on_once():
+    server, out = OneServer(), io.StringIO()
+    look = ServerNews(Console(out, io.StringIO()), server)
+    server.said = ("its database is set aside",)
+    look(), look()
+    assert [line[10:] for line in out.getvalue().splitlines()] == ["its database is set aside"]
 
 
 def test_a_server_that_cannot_be_started_again_is_told_of_once_until_it_answered():

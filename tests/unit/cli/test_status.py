@@ -6,11 +6,16 @@ import pytest
 
 from irontree.cli.drive import tree_line
 from irontree.cli.output import plain
-from irontree.cli.status import STYLES, StatusView, as_json, blocks
+from irontree.cli.status import STYLES, StatusView, as_json, blocks, look
 from irontree.domain.halt import APPROVAL, RULE, RULES
 from irontree.domain.state import Phase
+from irontree.services.answers.approve import adopt
+from irontree.services.questions.listing import Revisions
 from irontree.services.questions.questions import Question
 from irontree.services.views.overview import IssueRow, LoopRow, Overview, state_words
+from tests.support.issues import write
+from tests.support.watching import Watched
+from tests.support.world import make_scene
 
 LOOP_ID = "2026-04-22-1432-a3f8b2"
 
@@ -46,6 +51,20 @@ def text(
 
 def overview(*rows: IssueRow, **changes) -> Overview:
     return Overview(**{"issues": rows, "loops": (), "problems": (), "busy": None} | changes)
+
+
+def test_watched_an_issue_that_waits_for_its_approval_is_read_once_a_minute(tmp_path):
+    scene, seconds, asked = make_scene(tmp_path), [0.0], []
+    adopt(scene.app, write(scene))
+    scene.forge_seen = Watched(scene.forge_seen, ["read_issue"], lambda name, side: asked.append(side))
+    revisions = Revisions(clock=lambda: seconds[0])
+    for seconds[0] in range(0, 60, 5):
+        [question] = look(scene.app, revisions).asked
+        assert question.revision
+    assert asked == ["before", "after"]
+    seconds[0] = 60.0
+    look(scene.app, revisions)
+    assert len(asked) == 4
 
 
 def test_an_empty_repository_is_told_what_to_type():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify, decide, may_start, step_for
+from irontree.domain.halt import CONCERN_ALL, CONCERN_ONE_ISSUE
 from irontree.domain.state import Phase
 from tests.unit.domain.histories import PATHS, WITH_CODE, History, reach, task
 from tests.unit.domain.trees import node, scope
@@ -100,6 +101,81 @@ def test_a_terminal_failure_is_reported_as_such_although_it_is_blocked_too():
 def test_a_halt_stops_the_whole_loop_even_if_another_task_could_go_on():
     states = [task("a", Phase.BLOCKED, number=1), task("b", Phase.COMMITTED, number=2)]
     assert decide(scope([node("a"), node("b")], states)) == Halt("blocked", "a", "dirty-working-tree")
+
+
+# --- `loop.on_halt: go_on` -----------------------------------------------------------------------------------
+
+
+def waits_and_ready(state, *, needs=(), go_on=("a", "b"), **more):
+    """*state* of task `a`, and `b`, which may start unless it *needs* the other."""
+    states = [replace(state, task_key="a", issue_number=1), task("b", Phase.READY, number=2)]
+    return scope([node("a"), node("b", needs=needs)], states, go_on=go_on, **more)
+
+
+@pytest.mark.parametrize("phase", [Phase.TERMINAL, Phase.PENDING])
+def test_others_go_on_while_an_issue_waits_for_a_person(phase):
+    assert decide(waits_and_ready(reach(phase).now)) == Run("b")
+
+
+@pytest.mark.parametrize("check", sorted(CONCERN_ONE_ISSUE))
+def test_a_block_of_one_issue_lets_others_go_on(check):
+    blocked = replace(reach(Phase.BLOCKED).now, blocking_check=check)
+    assert decide(waits_and_ready(blocked)) == Run("b")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        reach(Phase.STALE).now,
+        reach(Phase.ADOPTED).now,
+        replace(reach(Phase.PENDING).now, problem="sequence 2 is missing"),
+        *(replace(reach(Phase.BLOCKED).now, blocking_check=check) for check in sorted(CONCERN_ALL)),
+        replace(reach(Phase.BLOCKED).now, blocking_check="of-a-later-version"),
+    ],
+    ids=lambda state: state.problem or state.blocking_check or state.phase.name,
+)
+def test_what_may_concern_all_stops_the_loop(state):
+    decision = decide(waits_and_ready(state))
+    assert isinstance(decision, Halt)
+    assert (decision.task_key, decision.waiting) == ("a", ())
+
+
+def test_the_plan_of_the_task_that_waits_says_whether_others_go_on():
+    pending = reach(Phase.PENDING).now
+    assert decide(waits_and_ready(pending, go_on=["a"])) == Run("b")
+    assert decide(waits_and_ready(pending, go_on=["b"])) == Halt("pending_acceptance", "a")
+
+
+def test_what_depends_on_a_task_that_waits_waits_too_and_then_the_loop_halts():
+    assert decide(waits_and_ready(reach(Phase.PENDING).now, needs=["a"])) == Halt(
+        "pending_acceptance", "a", waiting=("a",)
+    )
+
+
+def test_the_loop_halts_at_the_first_of_those_that_wait_and_names_all():
+    kinds = [(Phase.PENDING, 9), (Phase.TERMINAL, 7), (Phase.PENDING, 3)]
+    states = [task(key, phase, sequence=at, number=at) for key, (phase, at) in zip("abc", kinds, strict=True)]
+    found = scope([node(key) for key in "abc"], states, go_on="abc")
+    assert decide(found) == Halt("fail_terminal", "b", waiting=("b", "c", "a"))
+
+
+def test_what_stops_the_loop_is_asked_before_what_only_waits():
+    states = [task("a", Phase.PENDING, number=1), task("b", Phase.BLOCKED, number=2), task("c", Phase.READY, number=3)]
+    found = scope([node(key) for key in "abc"], states, go_on="abc")
+    assert decide(found) == Halt("blocked", "b", "dirty-working-tree", ("a",))
+
+
+def test_an_issue_that_was_answered_goes_first():
+    """It is in progress again: verification, another attempt and finalization come before a new run."""
+    states = [replace(RETRY, task_key="a", issue_number=1), task("b", Phase.READY, number=2)]
+    assert decide(scope([node("a"), node("b")], states, go_on="ab")) == Run("a")
+
+
+def test_budgets_stop_the_loop_while_others_wait():
+    pending = reach(Phase.PENDING).now
+    assert decide(waits_and_ready(pending, budget=0)) == Halt("loop_budget_exhausted", waiting=("a",))
+    spent = replace(waits_and_ready(pending), overspent={"b": "the day's money is spent"})
+    assert decide(spent) == Halt("loop_budget_exhausted", detail="the day's money is spent", waiting=("a",))
 
 
 def test_a_task_outside_the_scope_halts_nothing():

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify, decide, step_for
+from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify, decide, step_for, waiting
 from irontree.domain.graph import Graph
-from irontree.domain.halt import RULES, halt_of
+from irontree.domain.halt import RULES, concerns_one_issue, halt_of
 from irontree.domain.state import Phase
 from tests.unit.domain.histories import WITH_CODE, History, histories
 from tests.unit.domain.trees import node, scope, scopes, trees
@@ -24,6 +24,12 @@ def in_scope(given_scope):
 
 def done(given_scope, key):
     return key in given_scope.states and given_scope.states[key].done
+
+
+def stops(given_scope):
+    """The states in scope that halt the loop at once."""
+    halting = [state for state in in_scope(given_scope) if halt_of(state)]
+    return [s for s in halting if not (s.task_key in given_scope.go_on and concerns_one_issue(s))]
 
 
 @given(scopes())
@@ -59,9 +65,8 @@ def test_an_action_is_one_that_the_contract_allows_in_that_state(found):
 @given(scopes())
 def test_only_recovery_comes_before_a_halt_or_without_budget(found):
     decision = decide(found)
-    halting = [state for state in in_scope(found) if halt_of(state)]
     if not isinstance(decision, Halt | Recover):
-        assert not halting
+        assert not stops(found)
         assert found.budget_left > 0
 
 
@@ -71,12 +76,38 @@ def test_the_first_halt_condition_in_the_protocols_order_is_the_one_given(found)
     if not isinstance(decision, Halt) or decision.reason == "goal_reached":
         return
     order = [rule.reason for rule in RULES]
-    present = [order.index(rule.reason) for state in in_scope(found) if (rule := halt_of(state))]
+    halting = stops(found) or ([] if decision.reason == "loop_budget_exhausted" else in_scope(found))
+    present = [order.index(rule.reason) for state in halting if (rule := halt_of(state))]
     assert order.index(decision.reason) == min([*present, order.index(decision.reason)])
     if decision.task_key:
         rule = halt_of(found.states[decision.task_key])
         assert rule is not None
         assert rule.reason == decision.reason
+
+
+@given(scopes())
+def test_a_halt_names_all_that_wait_beside_it_and_no_step_that_needs_nobody_is_left(found):
+    decision, waits = decide(found), waiting(found)
+    assert {state.task_key for state in waits} == {
+        state.task_key for state in in_scope(found) if halt_of(state) and state not in stops(found)
+    }
+    if not isinstance(decision, Halt):
+        return
+    assert decision.waiting == tuple(state.task_key for state in waits)
+    if decision.task_key in decision.waiting:
+        assert all(step_for(found, state) is None for state in in_scope(found))
+        assert decision.task_key == decision.waiting[0]
+
+
+@given(scopes())
+def test_without_the_setting_whatever_waits_stops_the_loop(found):
+    literal = replace(found, go_on=frozenset())
+    decision = decide(literal)
+    assert not waiting(literal)
+    if isinstance(decision, Halt):
+        assert decision.waiting == ()
+    elif not isinstance(decision, Recover):
+        assert not any(halt_of(state) for state in in_scope(literal))
 
 
 @given(scopes())
@@ -124,8 +155,9 @@ def test_a_lone_task_always_has_a_step_a_question_or_nothing_left_to_do(history)
 class Loop:
     """A loop over a published tree that does what `decide` says and records what *outcome* makes of it."""
 
-    def __init__(self, nodes, outcome):
+    def __init__(self, nodes, outcome, go_on=()):
         self.nodes = nodes
+        self.go_on = go_on
         self.outcome = outcome
         self.steps = []
         self.histories = {known.task_key: published(known, number) for number, known in enumerate(nodes, start=1)}
@@ -133,7 +165,7 @@ class Loop:
     def run(self, budget=10_000):
         while True:
             states = [history.now for history in self.histories.values()]
-            decision = decide(scope(self.nodes, states, budget=budget - len(self.steps)))
+            decision = decide(scope(self.nodes, states, budget=budget - len(self.steps), go_on=self.go_on))
             if isinstance(decision, Halt):
                 return decision
             self.steps.append(decision)
@@ -177,8 +209,8 @@ def test_when_all_goes_well_every_task_takes_three_steps_every_container_two_and
     assert len(loop.steps) == 3 * (len(nodes) - containers) + 2 * containers
 
 
-@given(trees(), st.randoms(use_true_random=False))
-def test_whatever_happens_the_loop_ends_and_work_is_serial(nodes, chance):
+@given(trees(), st.randoms(use_true_random=False), st.booleans())
+def test_whatever_happens_the_loop_ends_and_work_is_serial(nodes, chance, go_on):
     def anything(decision, history):
         match decision:
             case Run():
@@ -194,9 +226,9 @@ def test_whatever_happens_the_loop_ends_and_work_is_serial(nodes, chance):
             case _:
                 return all_goes_well(decision, history)
 
-    loop = Loop(nodes, anything)
+    loop = Loop(nodes, anything, [known.task_key for known in nodes] if go_on else ())
     ended = loop.run(budget=60)
     assert len(loop.steps) <= 60
     assert ended.reason in {rule.reason for rule in RULES}
     under_way = [key for key, history in loop.histories.items() if history.now.started]
-    assert len(under_way) <= 1
+    assert len([key for key in under_way if key not in ended.waiting]) <= 1

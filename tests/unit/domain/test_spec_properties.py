@@ -9,6 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from irontree.domain.ids import normalize
+from irontree.domain.requirements.markdown import _parser, plain
 from irontree.domain.spec import Requirements, read_requirements
 from irontree.errors import RequirementsRefused
 
@@ -187,3 +188,11 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_documents_are_read_or_refused(text):
     read_or_refuse(text.encode())
+
+
+@given(st.text(st.sampled_from("ab *_`<>[]()!&;\\#~-\n\t:/.1\"'\u00a0\u2028\x0c"), max_size=12))
+def test_text_without_markup_is_what_the_parser_makes_of_it(text):
+    """What needs no parser is not parsed; the parser would say the same."""
+    tokens = _parser().parseInline(text, {})[0].children or []
+    parts = (" " if token.type in ("softbreak", "hardbreak") else token.content for token in tokens)
+    assert plain(text) == " ".join("".join(parts).split())

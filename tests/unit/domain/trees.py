@@ -34,6 +34,7 @@ def scope(
     *,
     keys: Iterable[str] | None = None,
     budget: int = 10,
+    go_on: Iterable[str] = (),
 ) -> Scope:
     """*nodes* and *states* are what is known; in scope is every node, unless *keys* says otherwise."""
     by_key = {known.task_key: known for known in nodes}
@@ -47,6 +48,7 @@ def scope(
         keys=tuple(by_key if keys is None else keys),
         children={parent: tuple(keys) for parent, keys in children.items()},
         budget_left=budget,
+        go_on=frozenset(go_on),
     )
 
 
@@ -105,14 +107,18 @@ _CONTAINERS = (
 
 @st.composite
 def scopes(draw: Draw) -> Scope:
-    """A tree, some of it published, some of it in scope, in any mixture of conditions, with budget or not."""
+    """A tree, some of it published, some of it in scope, in any mixture of conditions, with budget or not.
+
+    Half of them have `loop.on_halt: go_on` for all tasks, some for every second one.
+    """
     nodes = draw(trees(childless=True))
     mood = draw(st.sampled_from([_QUIET, _CALM, None]))
     states = [state for number, known in enumerate(nodes, start=1) if (state := _condition(draw, known, number, mood))]
     keys = [known.task_key for known in nodes if draw(st.integers(0, 4))]
     forgotten = draw(st.sampled_from([None, None, None, *(known.task_key for known in nodes)]))
     known = [known for known in nodes if known.task_key != forgotten]
-    return scope(known, states, keys=keys, budget=draw(st.integers(-1, 3)))
+    go_on = keys if draw(st.booleans()) else draw(st.sampled_from([(), keys[::2]]))
+    return scope(known, states, keys=keys, budget=draw(st.integers(-1, 3)), go_on=go_on)
 
 
 def _condition(draw: Draw, known: PlanNode, number: int, mood: tuple[Any, ...] | None) -> TaskState | None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.errors import RemoteFailed
-from irontree.forges.markers import MISSES, as_kept, behind, holds_line, one_line, require_fits, shortened
+from irontree.forges.markers import MISSES, as_kept, as_lines, behind, holds_one_of, one_line, require_fits, shortened
 
 # Lone surrogates too: they come out of file names and broken JSON.
 TEXT = st.text(st.characters(exclude_categories=()))
@@ -37,8 +37,8 @@ def test_a_shortened_text_fits_and_says_that_it_was_cut(text, limit):
 @given(st.lists(st.text(), max_size=5), st.lists(st.text(), max_size=5))
 def test_a_marker_counts_wherever_its_line_stands(before, after):
     marker = "<!-- irontree:task-key auth-login -->"
-    assert holds_line(as_kept("\n".join([*before, f"  {marker}\t", *after])), marker)
-    assert not holds_line(f"> {marker}", marker)
+    assert holds_one_of(as_kept("\n".join([*before, f"  {marker}\t", *after])), as_lines([marker]))
+    assert not holds_one_of(f"> {marker}", as_lines([marker]))
 
 
 def test_what_does_not_fit_is_named_with_both_numbers():

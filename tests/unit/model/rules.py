@@ -16,7 +16,7 @@ from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.commands import Issues
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify
 from irontree.domain.halt import choices
-from irontree.domain.plan import Shell
+from irontree.domain.plan import OnHalt, Shell
 from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop
 from irontree.services.answers.approve import adopt, approve, approve_stepwise
@@ -39,6 +39,7 @@ from tests.unit.model.invariants import Ledger, brief_is_true, check, look
 
 Command = Callable[[App], object]
 PLACES = st.integers(0, 9)
+HALTING = st.sampled_from(["stop", "go_on"])
 STEPS = (Run, Verify, Finalize, Aggregate, Recover)
 
 
@@ -63,9 +64,10 @@ class Model(RuleBasedStateMachine):
         self.drafts: dict[Path, list[Document]] = {}
         self.wishes: list[int] = []
 
-    @initialize(one=documents("Shop"), two=documents("Inn"))
-    def two_documents(self, one: Document, two: Document) -> None:
+    @initialize(one=documents("Shop"), two=documents("Inn"), on_halt=HALTING)
+    def two_documents(self, one: Document, two: Document, on_halt: OnHalt) -> None:
         """Beside the repository: there they are in nobody's way until they are committed."""
+        self.scene.policy = self.scene.policy.model_copy(update={"on_halt": on_halt})
         for document in (one, two):
             path = self.folder / f"{document.prefix}.md"
             path.write_text(document.text)
@@ -145,12 +147,14 @@ class Model(RuleBasedStateMachine):
             self.document(place), ApprovalChoices(reopen_done=reopen, keep_removed=keep), fate, loop_mode=loop_mode
         )
 
-    @rule(checked=st.booleans(), limited=st.booleans())
-    def change_the_settings(self, checked: bool, limited: bool) -> None:
-        """The configuration gets a check of the repository's own, and a budget for loops, or loses it."""
+    @rule(checked=st.booleans(), limited=st.booleans(), on_halt=HALTING)
+    def change_the_settings(self, checked: bool, limited: bool, on_halt: OnHalt) -> None:
+        """The configuration gets a check of the repository's own, a budget for loops or another way to halt."""
         checks = (Shell(name="sound", run="sound"),) if checked else ()
         budgets = BudgetPolicy(loop=SpendingLimits(time="2s")) if limited else None
-        self.scene.policy = self.scene.policy.model_copy(update={"checks": checks, "budgets": budgets})
+        self.scene.policy = self.scene.policy.model_copy(
+            update={"checks": checks, "budgets": budgets, "on_halt": on_halt}
+        )
 
     # --- issues that people write -------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.flows.serve.chores import EVERY, ForgeChanges
+from irontree.flows.serve.changes import AT_ONCE, EVERY, ForgeChanges, RequestChanges
+from tests.support.requests import merge, requesting_scene, work
 from tests.support.world import MANUAL_TASK, make_scene
 
 PAGE = "https://forge.example/ada/texts"
@@ -71,3 +72,52 @@ def test_whoever_restarts_tells_what_still_stands(scene):
     scene.forge_seen.edit_issue(1, state="closed")
     assert list(ForgeChanges(told_nobody, Clock())(scene.app)) == [TOLD]
     assert list(ForgeChanges(told_nobody, Clock())(scene.app)) == [TOLD]
+
+
+@pytest.fixture
+def proposed(tmp_path):
+    """Work that waits for the merge of its request."""
+    scene = requesting_scene(tmp_path)
+    scene.preferences = replace(scene.preferences, tracker=PAGE)
+    work(scene)
+    return scene
+
+
+def test_a_merge_is_taken_up_as_soon_as_a_webhook_is_about_a_request(proposed):
+    started: list[object] = []
+    requests = RequestChanges(started.append, Clock())
+    merge(proposed)
+    assert list(requests(proposed.app)) == []
+    requests.hint("https://forge.example/ada/others")
+    assert list(requests(proposed.app)) == []
+    requests.hint(f"{PAGE.upper()}/")
+    assert len(list(requests(proposed.app))) == 1
+    assert proposed.events()[-1] == "checkup_accept_recorded"
+    assert len(started) == 1
+
+
+def test_a_webhook_that_lies_changes_nothing(proposed):
+    before = proposed.events()
+    requests = RequestChanges(lambda _: None, Clock())
+    requests.hint(PAGE)
+    list(requests(proposed.app))
+    assert proposed.events() == before
+
+
+def test_a_hint_while_others_work_there_is_kept(proposed):
+    requests = RequestChanges(lambda _: None, Clock())
+    merge(proposed)
+    requests.hint(PAGE)
+    with proposed.app.driver.hold("others"):
+        assert list(requests(proposed.app)) == []
+    assert len(list(requests(proposed.app))) == 1
+
+
+def test_many_webhooks_make_one_look_in_a_while(proposed):
+    clock = Clock()
+    requests = RequestChanges(lambda _: None, clock)
+    for hinted in (True, False, False):
+        requests.hint(PAGE)
+        assert bool(list(requests(proposed.app))) is hinted
+    clock.now += AT_ONCE
+    assert list(requests(proposed.app))

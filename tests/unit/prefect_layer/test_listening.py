@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -13,11 +15,22 @@ from irontree.flows.server.connection import Address, ListenAddress
 from irontree.flows.server.private import listen, require_free, who_has
 
 
+def hang_up(somebody: socket.socket) -> None:
+    """End every connection at once: who only listens is waited for, 5 s each time."""
+    with suppress(OSError):
+        while True:
+            somebody.accept()[0].close()
+
+
 @pytest.fixture
 def taken():
-    """A port that somebody has."""
+    """A port that somebody has who is no server of ours."""
     with socket.create_server(("127.0.0.1", 0)) as somebody:
+        answering = threading.Thread(target=hang_up, args=(somebody,))
+        answering.start()
         yield somebody.getsockname()[1]
+        somebody.shutdown(socket.SHUT_RDWR)
+        answering.join()
 
 
 @pytest.fixture

@@ -25,7 +25,9 @@ def hurried() -> list[str]:
 
 @pytest.fixture
 def receiver(hurried) -> Iterator[str]:
-    with receiving(0, SECRET, lambda: hurried.append("now"), hurried.append) as opened:
+    with receiving(
+        0, SECRET, lambda: hurried.append("now"), hurried.append, lambda page: hurried.append(f"request of {page}")
+    ) as opened:
         yield opened
 
 
@@ -98,6 +100,23 @@ def test_what_is_longer_than_a_forge_sends_is_not_read(receiver, hurried):
 
 def test_a_port_that_is_taken_is_named(receiver):
     port = port_of(receiver)
-    taken = receiving(port, SECRET, lambda: None, lambda _: None)
+    taken = receiving(port, SECRET, lambda: None, lambda _: None, lambda _: None)
     with pytest.raises(ServerUnavailable, match=f"cannot be received at port {port}"), taken:
         pass
+
+
+@pytest.mark.parametrize(
+    ("told", "is_about_one"),
+    [
+        ({"action": "closed", "pull_request": {"merged": True}}, True),
+        ({"action": "submitted", "pull_request": {}, "review": {}}, True),
+        ({"sha": "0" * 40, "state": "failure", "context": "ci"}, True),
+        ({"action": "completed", "check_run": {}}, True),
+        ({"action": "created", "issue": {"pull_request": {}}, "comment": {}}, False),
+        ({"ref": "refs/heads/main"}, False),
+    ],
+)
+def test_news_of_a_request_hurries_the_look_at_requests(receiver, hurried, told: dict[str, object], is_about_one: bool):
+    body = json.dumps({**told, "repository": {"html_url": "https://forge.example/a/b"}}).encode()
+    assert deliver(receiver, body, X_Hub_Signature_256=signature(body)) == 204
+    assert ("request of https://forge.example/a/b" in hurried) is is_about_one

@@ -15,7 +15,7 @@ FORBIDDEN = (
     *("--force-if-includes", "--mirror", "--prune", "--delete", "--hard", "--amend", "--tags"),
     *("rebase", "filter-branch", "reflog", "gc", "prune", "--all-remotes"),
 )
-OURS = {"answering", "ask", "at", "change", "clear_cache", "find", "read", "run", "use"}
+OURS = {"answering", "ask", "at", "change", "clear_cache", "exchange", "find", "read", "run", "use"}
 """What is called on our own runner, or on GitPython without words for git."""
 ALLOWED_FORCE = {"add", "checkout", "checkout-index"}
 """`add --force` takes up what is ignored, `checkout --force` resets a workspace, `checkout-index --force` settles a
@@ -33,8 +33,8 @@ def calls() -> Iterator[tuple[str, list[str]]]:
 
 
 def _gives_words(node: ast.Call) -> bool:
-    """`git.run(...)`, `change`, `ask`, `find`; `repo.paths(...)`, `says`, and GitPython's `repo.git.log(...)`."""
-    names = {"run", "change", "ask", "find", "paths", "says"}
+    """`git.run(...)`, `exchange`, `change`, `ask`, `find`; `repo.paths(...)`, `says`; `repo.git.log(...)`."""
+    names = {"run", "exchange", "change", "ask", "find", "paths", "says"}
     return isinstance(node.func, ast.Attribute) and (node.func.attr in names or _read_command(node) is not None)
 
 

@@ -40,6 +40,19 @@ def test_creating_again_leaves_what_is_there(layout):
     assert (layout.state / ".gitignore").read_text() == "mine\n"
 
 
+def test_a_link_or_a_file_in_place_of_the_state_folder_is_refused(tmp_path):
+    """Git would not ignore it, and two repositories could share one."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".mino").symlink_to("elsewhere")
+    with pytest.raises(EnvironmentRefused, match="is a symbolic link"):
+        create(tmp_path)
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+    (tmp_path / ".mino").unlink()
+    (tmp_path / ".mino").touch()
+    with pytest.raises(EnvironmentRefused, match="is no folder"):
+        create(tmp_path)
+
+
 def test_making_the_adapters_and_reading_creates_nothing(tmp_path):
     log, loops = FileEventLog(ISSUE_FORM, tmp_path, StillClock()), FileLoopLog(tmp_path, StillClock())
     plans, results, deliveries = FilePlanStore(tmp_path), FileResultStore(tmp_path), FileDeliveries(tmp_path)

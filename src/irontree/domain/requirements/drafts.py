@@ -247,7 +247,8 @@ class _Names:
 
     def _split(self, text: str) -> list[str]:
         """Split a comma-separated list; the longest known name wins, so that titles may contain commas."""
-        readables = (plain(text), text, plain(text).translate(_WIDE_COMMAS))
+        shown = plain(text)
+        readables = dict.fromkeys((shown, text, shown.translate(_WIDE_COMMAS)))
         readings = [list(self._longest(readable.split(","))) for readable in readables]
         names = next((names for names in readings if all(self._known(name) for name in names)), readings[0])
         return [name for name in names if name.casefold() not in _NOTHING]

@@ -90,10 +90,16 @@ def parse(lines: Sequence[str]) -> MarkdownDocument:
     return MarkdownDocument(_blocks(nodes[: cuts[0]]), sections)
 
 
+# Inline markup has one of these; most titles and fields have none, and to parse them is a fifth of reading a document.
+_INLINE_MARK: Final = re.compile(r"[\\`*_\[\]<&!\r\n\0]")
+
+
 def plain(text: str, environment: dict[str, object] | None = None) -> str:
     """Inline Markdown without its markup, in one line; everything else is unchanged."""
     if len(text) > MAX_TEXT:
         return text
+    if not _INLINE_MARK.search(text):
+        return " ".join(text.split())
     tokens = _parser().parseInline(text, environment if environment is not None else {})[0].children or []
     parts = (" " if token.type in ("softbreak", "hardbreak") else token.content for token in tokens)
     return " ".join("".join(parts).split())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from irontree.app import App
+from irontree.app import App, Origin
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
+from irontree.domain.commands import Issues
 from irontree.domain.decide import TIMER, time_left
 from irontree.domain.halt import RULE, RULES, VALUES, Choice, Need, halt_of
 from irontree.domain.state import Phase, TaskState
@@ -37,9 +39,16 @@ from irontree.services.execution.steps import (
     take_over_lease,
 )
 from irontree.services.loops import loop
-from irontree.services.proposals.again import grant_permissions
+from irontree.services.proposals.again import grant_permissions, propose_again
 from irontree.services.proposals.proposal import WAYS, ApprovalChoices
-from irontree.services.questions.questions import Question, QuestionKind, question_about, question_of_loop, require_gate
+from irontree.services.questions.questions import (
+    COMMENT,
+    Question,
+    QuestionKind,
+    question_about,
+    question_of_loop,
+    require_gate,
+)
 from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of, rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
@@ -65,6 +74,28 @@ class Answer:
     question: str | None = None
     voters: tuple[str, ...] = ()
     """Accounts that gave the same answer, verified by the forge; empty where the channel does not identify users."""
+
+
+ANSWERING: Final = "answering"
+"""The lock (`App.alive`) of whoever records an answer, or waits to: the flows take no further step before (R17)."""
+LOOK_EVERY: Final = 0.05
+"""Seconds."""
+
+
+@contextmanager
+def between_steps(app: App, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
+    """Hold the driver lock for an answer, after the step at work and before the next one; raises Busy."""
+    with (
+        app.alive(ANSWERING).hold(what, wait_seconds=wait_seconds),
+        app.driver.hold(what, wait_seconds=wait_seconds),
+    ):
+        yield
+
+
+def give_way(app: App) -> None:
+    """Wait while an answer is being recorded: what comes next depends on it."""
+    while app.alive(ANSWERING).holder():
+        time.sleep(LOOK_EVERY)
 
 
 def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | None = None) -> TaskState:
@@ -294,7 +325,29 @@ def _allow(app: App, question: Question, answer: Answer) -> TaskState:
 
 def _approve(app: App, question: Question, answer: Answer) -> TaskState:
     chosen = WAYS.get(answer.choice, ApprovalChoices())
+    if app.origin.channel == COMMENT and question.loop_id is None:
+        _start_loop_of(app, question, answer)
     return approve_again(app, question.number, answer.revision or "", answer.by.strip(), chosen)
+
+
+def _start_loop_of(app: App, question: Question, answer: Answer) -> None:
+    """Start the loop of an adopted issue, as the comment that asked for its approval said (R17).
+
+    This comes first, and its event does not name the comment: after a crash the question is still open, and the same
+    comment answers it. Raises ApprovalRefused, before anything is written, if the issue is not what was approved.
+    """
+    plan = read_world(app).plans.get(question.task_key or "")
+    if plan is None or plan.adoption is None:
+        return
+    wanted = propose_again(app, plan)
+    wanted.require_named(answer.revision or "")
+    wanted.require_clear()
+    if wanted.open_loops:
+        return
+    named = replace(app, origin=Origin(app.origin.actor, app.origin.channel))
+    query = Issues((question.number,)).query
+    loop_id, budget = loop.derive_loop_id(app, wanted.name), wanted.draft.budget
+    loop.start(named, loop_id, wanted.keys, intent=f"#{question.number}", query=query, budget=budget, goal="task_done")
 
 
 UseCase = Callable[[App, Question, Answer], TaskState | None]

@@ -7,6 +7,7 @@ the one that it refuses. Only text by users with write access, checked on the fo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
@@ -27,14 +28,15 @@ from irontree.errors import (
     RemoteUnavailable,
     in_words,
 )
-from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
-from irontree.services.delivery.comments import answer_marker, asked_at, asked_in_comments, post_once
-from irontree.services.questions.questions import Question, counted_at, gate_at
+from irontree.services.answers.answers import Answer, answer_issue, answer_loop, between_steps, validate
+from irontree.services.answers.lookout import Lookout
+from irontree.services.delivery.comments import answer_marker, ask_for_approval, asked_at, asked_in_comments, post_once
+from irontree.services.loops.loop import open_loops
+from irontree.services.questions.listing import asked_about
+from irontree.services.questions.questions import COMMENT, Question, counted_at, gate_at
 from irontree.services.record import read_world
 from irontree.services.views.history import rules_for_denied, rules_in_words
 
-COMMENT: Final = "comment"
-"""The channel of answers in comments."""
 SKEW: Final = timedelta(hours=1)
 """How long before the question comments are read, because the forge's clock may differ from ours."""
 LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -64,20 +66,29 @@ class CommentResult:
     """Whether the pass stopped here because the forge is unavailable or denies access."""
 
 
-def look(app: App) -> tuple[CommentResult, ...]:
+def look(app: App, lookout: Lookout | None = None) -> tuple[CommentResult, ...]:
     """Take the answers in comments under open questions; the forge is asked only if a question is open.
+
+    *lookout* says which are due; without one, all are.
 
     The caller resumes the runs that waited for answers with the outcome `taken`. Errors that time can cure are not
     raised but returned as `later`; they end the pass if the forge is unavailable or denies access.
     """
-    return tuple(_looks(app))
+    return tuple(_looks(app, lookout or Lookout()))
 
 
-def _looks(app: App) -> Iterator[CommentResult]:
+def _looks(app: App, lookout: Lookout) -> Iterator[CommentResult]:
     """Yield results one by one: answers that were taken stay in force if a later one fails."""
-    for asked in asked_in_comments(app):
+    questions = asked_in_comments(app)
+    try:
+        due = lookout.due(app, questions, min(map(_since, questions), default=""))
+    except FORGE_FAILED as error:
+        yield _failed(questions[0], error)
+        return
+    for asked in due:
         try:
             yield from _look_at(app, asked)
+            lookout.looked(asked)
         except Busy as error:
             yield CommentResult(asked.under, "later", said=error.message)
         except FORGE_FAILED as error:
@@ -101,12 +112,17 @@ def _failed(asked: Question, error: IrontreeError) -> CommentResult:
 
 
 def _look_at(app: App, asked: Question) -> Iterator[CommentResult]:
-    since = utc_text(_moment(asked.since) - SKEW)
-    comments = app.forge().comments_since(asked.under, since)
-    if not any(_commands(app, asked.under, comments)):
-        return
-    with app.driver.hold(f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
-        yield from _settle(app, asked, comments)
+    comments = app.forge().comments_since(asked.under, _since(asked))
+    if any(_commands(app, asked.under, comments)):
+        with between_steps(app, f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
+            yield from _settle(app, asked, comments)
+    now = asked_at(app, asked.under)
+    if now and now.key == asked.key:
+        ask_for_approval(app, asked, comments)
+
+
+def _since(asked: Question) -> str:
+    return utc_text(_moment(asked.since) - SKEW)
 
 
 def _commands(
@@ -124,6 +140,7 @@ def _settle(app: App, asked: Question, comments: tuple[Comment, ...]) -> Iterato
     """Settle the commands in order: once one of them is taken, its question is closed to the next."""
     for comment, command in [*_commands(app, asked.under, comments)]:
         if _is_recorded(app, asked.under, comment):
+            _react(app, asked.under, comment, "taken")
             yield _looked(asked, "taken", comment)
         elif app.forge().may_write(comment.author):
             yield _answer(app, asked, comment, command, comments)
@@ -147,7 +164,14 @@ def _answer(
     except AnswerRefused as error:
         _tell(app, asked.under, comment, command, error)
         return _looked(asked, "refused", comment, in_words(error))
+    _react(app, asked.under, comment, outcome)
     return _looked(asked, outcome, comment)
+
+
+def _react(app: App, issue_number: int, comment: Comment, outcome: CommentOutcome) -> None:
+    """Show on the comment that it was taken, or counts; tried once, because nothing depends on it."""
+    with suppress(*FORGE_FAILED):
+        app.forge().react(issue_number, comment.id, "+1" if outcome == "taken" else "eyes")
 
 
 def _follow(
@@ -295,7 +319,7 @@ def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
 
 def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malformed, error: AnswerRefused) -> None:
     """Reply once to the comment: why its answer was refused, and which answers would be taken."""
-    marker, now = answer_marker(issue_number, comment.id), asked_at(app, issue_number)
+    marker, now = answer_marker(issue_number, comment.id), _named(app, asked_at(app, issue_number))
     text = app.renderer.render(
         "comments/not-taken.md",
         marker=marker,
@@ -305,6 +329,15 @@ def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malf
         answers=now.usages() if now else (),
     )
     post_once(app, issue_number, text, marker)
+
+
+def _named(app: App, question: Question | None) -> Question | None:
+    """The question with the name that an approval has to give, as far as it can be read now."""
+    if question is None or question.reason != "reapproval_required":
+        return question
+    world = read_world(app)
+    listed = asked_about(app, world, open_loops(app), world.state(question.under))
+    return replace(question, revision=listed.revision) if listed else question
 
 
 def _looked(asked: Question, outcome: CommentOutcome, comment: Comment, said: str = "") -> CommentResult:

@@ -25,7 +25,7 @@ from irontree.ports import EffectLedger
 from irontree.services.consistency.audit import AuditFinding
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.delivery.deliver import due_comments
-from irontree.services.execution.publish import issue_body
+from irontree.services.delivery.issue_text import is_own_text, own_words, put_current, text_digest
 from irontree.services.record import World, read_world, record
 from irontree.services.work.preflight import block, changed_since_approval
 
@@ -173,8 +173,8 @@ def set_labels_back(app: App, state: TaskState, issue: Issue) -> Iterator[AuditF
 def _notice(app: App, world: World, state: TaskState, issue: Issue, ledger: EffectLedger) -> Iterator[AuditFinding]:
     """Report new changes, and store those that remain."""
     is_ours = not state.adopted and state.task_key in world.plans
-    text = adopted_revision(issue.title, issue.body) if is_ours else ""
-    ours = not text or text == (ledger.text or adopted_revision(*own_words(app, world, state)))
+    text = text_digest(issue.title, issue.body) if is_ours else ""
+    ours = not text or _is_as_written(app, world, state, issue, ledger)
     found = (*(() if ours else (EDITED,)), *((UNASKED,) if is_question_deleted(app, state) else ()))
     now = replace(ledger, text=text if ours else ledger.text, noticed=found)
     if now != ledger:
@@ -184,12 +184,13 @@ def _notice(app: App, world: World, state: TaskState, issue: Issue, ledger: Effe
             yield _change(state, what, _PUT_RIGHT[what])
 
 
-def own_words(app: App, world: World, state: TaskState) -> tuple[str, str]:
-    """Title and body of a published issue, rendered from the plan that its stream was approved with."""
-    plan = app.plans.load(state.approved_revision) or world.plan(state)
-    node = next((node for node in plan.nodes if node.task_key == state.task_key), None) or world.node(state)
-    numbers = {key: known.issue_number for key, known in world.states.items()}
-    return node.title, issue_body(app, plan, node, numbers)
+def _is_as_written(app: App, world: World, state: TaskState, issue: Issue, ledger: EffectLedger) -> bool:
+    """Whether title and text are ours; what stands between our markers is put right without a word."""
+    title, body = own_words(app, world, state)
+    if app.preferences().keeps_current:
+        put_current(app, issue, body)
+    known = (ledger.text,) if ledger.text else ()
+    return text_digest(issue.title, issue.body) in known or (not known and is_own_text(issue, title, body))
 
 
 def is_question_deleted(app: App, state: TaskState) -> bool:
@@ -254,7 +255,6 @@ def _differs(state: TaskState, ledger: EffectLedger, shown: Issue | None) -> boo
 
 
 def _is_edited(state: TaskState, ledger: EffectLedger, shown: Issue) -> bool:
-    text = adopted_revision(shown.title, shown.body)
     if state.adopted:
-        return bool(state.approvals) and text != state.approved_revision
-    return bool(ledger.text) and text != ledger.text and EDITED not in ledger.noticed
+        return bool(state.approvals) and adopted_revision(shown.title, shown.body) != state.approved_revision
+    return bool(ledger.text) and text_digest(shown.title, shown.body) != ledger.text and EDITED not in ledger.noticed

@@ -25,8 +25,9 @@ from irontree.domain.timestamps import moment
 from irontree.errors import RemoteFailed
 from irontree.ports import EffectLedger, Problem
 from irontree.services.consistency.audit import AuditFinding
-from irontree.services.consistency.drift import is_question_deleted, look_outside, own_words, set_labels_back
+from irontree.services.consistency.drift import is_question_deleted, look_outside, set_labels_back
 from irontree.services.delivery.deliver import deliver
+from irontree.services.delivery.issue_text import own_words, put_current, text_digest
 from irontree.services.execution.merging import settle_requests
 from irontree.services.execution.publish import release_approved
 from irontree.services.execution.steps import catch_up, fetch_targets
@@ -81,8 +82,11 @@ def _issue(app: App, world: World, state: TaskState) -> Iterator[AuditFinding]:
 def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[str]:
     """Restore our text of a published issue, which is derived from its plan."""
     title, body = own_words(app, world, state)
-    ours = adopted_revision(title, body)
-    if adopted_revision(issue.title, issue.body) == ours:
+    if adopted_revision(issue.title, issue.body) == adopted_revision(title, body):
+        return
+    ours = text_digest(title, body)
+    if text_digest(issue.title, issue.body) == ours:
+        put_current(app, issue, body)
         return
     app.forge().edit_issue(state.issue_number, title=title, body=body)
     ledger = app.deliveries.load(state.issue_number)

@@ -6,14 +6,19 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from irontree.app import App
-from irontree.domain.comments import marked_problems, status_problems
+from irontree.domain.comments import is_marked, marked_problems, status_problems
 from irontree.domain.events import IssueEvent, Record, kebab
 from irontree.domain.halt import halt_of
+from irontree.domain.issues import Comment
+from irontree.domain.plan import Plan, canonical_digest
 from irontree.domain.state import TaskState
+from irontree.errors import RemoteFailed
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
-from irontree.services.proposals.again import offers_permission
+from irontree.services.proposals.again import UNREADABLE, offers_permission, propose_again
+from irontree.services.proposals.approval import approval_view
 from irontree.services.questions.questions import Question, gate_at, open_questions, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.history import failed_check, rules_for_denied, rules_in_words
@@ -129,6 +134,47 @@ def _reason(record: Record[IssueEvent]) -> str:
     if told.note and not told.why[0]:
         return f"sent back by {told.by or 'a person'}: {told.note}"
     return told.why[0]
+
+
+# --- Asking for the approval of an adopted issue
+
+
+WAIT_SECONDS: Final = 5.0
+APPROVAL_ASKED: Final = "comments/approval-asked.md"
+
+
+def ask_for_approval(app: App, question: Question, comments: Sequence[Comment]) -> None:
+    """Post on an adopted issue what its approval would put into force, and what to write; once per name.
+
+    *comments* are those since the question. The issue is read each time; its name is worked out only if something
+    changed. An issue that cannot be approved as it is gets none. Raises RemoteFailed, and Busy if the driver lock is
+    not free in time.
+    """
+    plan = read_world(app).plans.get(question.task_key or "")
+    if question.reason != "reapproval_required" or plan is None or plan.adoption is None:
+        return
+    issue = app.forge().read_issue(question.under)
+    if issue is None:
+        return
+    said = [[one.id, one.body] for one in comments if not is_marked(one.body)]
+    try:
+        settings = app.policy(plan.policy.publish).digest
+        seen = canonical_digest([question.key, issue.title, issue.body, issue.state, said, settings])
+        if seen != app.deliveries.load(question.under).approval_seen:
+            _ask_once(app, plan, question.under, seen)
+    except RemoteFailed:
+        raise
+    except UNREADABLE:  # listings say why
+        return
+
+
+def _ask_once(app: App, plan: Plan, number: int, seen: str) -> None:
+    wanted = propose_again(app, plan)
+    marker = _marker(number, f"approve/{wanted.name}")
+    text = app.renderer.render(APPROVAL_ASKED, approval=approval_view(app, wanted, loop_mode=True), marker=marker)
+    with app.driver.hold(f"issue-{number}, approval", wait_seconds=WAIT_SECONDS):
+        post_once(app, number, text, marker)
+        app.deliveries.save(number, replace(app.deliveries.load(number), approval_seen=seen))
 
 
 # --- Checking our comments on the forge against the comment policy

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from irontree.app import App
 from irontree.domain.checks import left_to_people
@@ -30,7 +30,7 @@ from irontree.domain.external import MERGE_CHECKS, is_given_up
 from irontree.domain.halt import halt_title
 from irontree.domain.loop import LoopEntity
 from irontree.domain.machine import evolve
-from irontree.domain.state import COLORS, MANAGED, TaskState, labels_for
+from irontree.domain.state import ADOPTED, COLORS, MANAGED, TaskState, labels_for
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
 from irontree.ports import EffectLedger, Label, Stream
 from irontree.services.delivery.comments import (
@@ -43,17 +43,23 @@ from irontree.services.delivery.comments import (
     post_once,
     question_in,
 )
+from irontree.services.delivery.issue_text import keep_current
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.questions.questions import Question, question_of
 from irontree.services.record import World, close_where_due, closing_policy, is_closed_by_us, read_world
 from irontree.services.views.history import document_of, last_of, newest_document
 from irontree.services.views.report import criteria_of
 
+Labels: TypeAlias = tuple[str, ...]
+_FOLLOW: Final = MANAGED | {ADOPTED}
+MANAGED_LABELS: Final = tuple(Label(name, color) for name, color in COLORS.items())
 
-def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
+
+def deliver(app: App, world: World, issue_number: int, *, present: Labels | None = None) -> EffectLedger:
     """Deliver what is due for this issue; returns the ledger. The caller holds the driver lock.
 
-    Only the plans of *world* are used: what happened to the issue is read from its log.
+    Only the plans of *world* are used: what happened to the issue is read from its log. *present* are the labels that
+    the issue has now, if the caller has just seen them.
     """
     stream, ledger = app.log.read(issue_number), app.deliveries.load(issue_number)
     state = stream.replayed().state
@@ -70,15 +76,18 @@ def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
     not_opened = _attempt(lambda: _reopen(app, state)) if opened_at > ledger.sequence else None
     if not_opened:
         reached = min(reached, opened_at - 1)
+    shown = [ledger.shown]
+    unlabelled = _attempt(lambda: _set_labels(app, state, ensure=unsure, present=present), "stage_label_sync_failed")
     outcomes = (
         failure,
         not_opened,
-        _attempt(lambda: _set_labels(app, state, ensure=unsure), "stage_label_sync_failed"),
+        unlabelled,
+        None if unlabelled else _attempt(lambda: shown.append(_keep_current(app, state, ledger))),
         _attempt(lambda: close_where_due(app, world, state)),
     )
     failures = tuple(message for message in outcomes if message)
     closed = ledger.closed or (not failures and is_closed_by_us(app, world, state))
-    now = replace(ledger, sequence=reached, failures=failures, closed=closed)
+    now = replace(ledger, sequence=reached, failures=failures, closed=closed, shown=shown[-1])
     app.deliveries.save(issue_number, now)
     return now
 
@@ -127,12 +136,41 @@ def _post(app: App, world: World, state: TaskState, record: Record[IssueEvent]) 
     post_once(app, number, comment_for(app, world, state, record, marker), marker)
 
 
-def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
-    """Set the labels for the state; with *ensure*, first create those that may not exist yet (contract, labels)."""
-    if ensure:
-        app.forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
+def _set_labels(app: App, state: TaskState, *, ensure: bool, present: Labels | None) -> None:
+    """Set the labels for the state; with *ensure*, first create those that may not exist yet (contract, labels).
+
+    Nothing is sent where those that are *present* are right already.
+    """
     wanted = labels_for(state)
+    if present is not None and frozenset(present) & _FOLLOW == wanted:
+        return
+    if ensure:
+        app.forge().ensure_labels(MANAGED_LABELS)
     app.forge().set_labels(state.issue_number, add=sorted(wanted), remove=sorted(MANAGED - wanted))
+
+
+def _keep_current(app: App, state: TaskState, ledger: EffectLedger) -> str:
+    """Bring the marked parts of the text up to date, and with a task that is done the list of its parent.
+
+    What was just published says its first state already. Returns the digest of what is shown.
+    """
+    if state.adopted or (state.sequence == 1 and not ledger.shown):
+        return ledger.shown
+    world = read_world(app)
+    node = world.nodes.get(state.task_key)
+    parent = world.states.get(node.parent or "") if node and state.done else None
+    if parent:
+        refresh(app, world, parent)
+    return keep_current(app, world, state, ledger.shown)
+
+
+def refresh(app: App, world: World, state: TaskState) -> None:
+    """Bring the marked parts of an issue's text up to date; a failure is made good with its next event."""
+    with suppress(*FORGE_FAILED):
+        ledger = app.deliveries.load(state.issue_number)
+        shown = keep_current(app, world, state, ledger.shown)
+        if shown != ledger.shown:
+            app.deliveries.save(state.issue_number, replace(ledger, shown=shown))
 
 
 def _opened_again_at(stream: Stream) -> int:

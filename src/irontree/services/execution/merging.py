@@ -20,13 +20,13 @@ from irontree.domain.events import CheckupAcceptRecorded, IssueEvent, Record
 from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEANWHILE, MERGED_WITHOUT
 from irontree.domain.machine import held
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import FORGE_FAILED, LogDamaged
+from irontree.errors import FORGE_FAILED, LogDamaged, RemoteFailed, RemoteUnavailable
 from irontree.ports import CommitCheck, PullRequest, Remark, Review, Stream
 from irontree.services.delivery.comments import comment_marker, post_once
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
-from irontree.services.execution.publication import STATUS_NAME, has_merged
+from irontree.services.execution.publication import has_ci, has_merged, of_ci
 from irontree.services.loops.loop import read_loops, skipped
-from irontree.services.record import World, merged_ref, record
+from irontree.services.record import World, merged_ref, read_world, record
 from irontree.services.work.preflight import block
 
 _RENEWED: Final = "its text was changed and approved anew, and the work begins again"
@@ -138,12 +138,12 @@ def lift_draft(app: App, state: TaskState) -> None:
 
     If CI has checked the commit underneath, the next check of the request decides (R15).
     """
-    if not state.is_proposed or state.base_sha is None:
+    if not state.is_proposed:
         return
     try:
         request = app.forge().read_pull_request(state.request or 0)
-        if request and request.state == "open" and not _of_ci(app.forge().commit_checks(state.base_sha)):
-            _make_ready_where_due(app, state, request, _of_ci(app.forge().commit_checks(request.head_sha)))
+        if request and request.state == "open" and not has_ci(app, state):
+            _make_ready_where_due(app, state, request, of_ci(app.forge().commit_checks(request.head_sha)))
     except FORGE_FAILED as error:
         app.progress.note(f"the request of #{state.issue_number} is still a draft: {error.message}")
 
@@ -185,7 +185,7 @@ def settle_request(app: App, world: World, state: TaskState) -> TaskState | None
         return _closed(app, state, request)
     if request.merged:
         return _merged(app, world, state, request)
-    checks = _of_ci(app.forge().commit_checks(request.head_sha))
+    checks = of_ci(app.forge().commit_checks(request.head_sha))
     records = app.log.read(state.issue_number).records
     unheard = [check for check in checks if (_named(check), request.head_sha) not in failures_heard(records)]
     objection = objection_to(request, app.forge().reviews(request.number), unheard, reviews_heard(records))
@@ -196,14 +196,40 @@ def settle_request(app: App, world: World, state: TaskState) -> TaskState | None
 
 
 def _make_ready_where_due(app: App, state: TaskState, request: PullRequest, checks: Sequence[CommitCheck]) -> None:
-    """Do so once per attempt, when CI has ended: whoever makes it a draft again has a reason."""
-    if not request.draft or any(check.state == "pending" for check in checks):
+    """Do so once per attempt, when CI has ended: whoever makes it a draft again has a reason. Then people are asked."""
+    if any(check.state == "pending" for check in checks):
         return
     ledger = app.deliveries.load(state.issue_number)
     ready = f"{request.number} {state.run_sequence}"
     if ledger.ready != ready:
-        app.forge().edit_pull_request(request.number, draft=False)
+        if request.draft:
+            app.forge().edit_pull_request(request.number, draft=False)
         app.deliveries.save(state.issue_number, replace(ledger, ready=ready))
+    _ask_people_where_due(app, state, request)
+
+
+def _ask_people_where_due(app: App, state: TaskState, request: PullRequest) -> None:
+    """Ask for reviews of a request and assign it, once for each request; whoever takes that back has a reason.
+
+    A refusal, such as of an account that is not there, stops nothing: it is a warning. Raises RemoteUnavailable.
+    """
+    ledger, asked = app.deliveries.load(state.issue_number), str(request.number)
+    if ledger.people_asked == asked:
+        return
+    publish = read_world(app).plan(state).policy.publish
+    reviewers, assignees = publish.reviewers or (), publish.assignees or ()
+    if not (reviewers or assignees):
+        return
+    forge, warnings = app.forge(), ledger.warnings
+    for what, ask, people in (("reviewers", forge.request_reviews, reviewers), ("assignees", forge.assign, assignees)):
+        try:
+            if people:
+                ask(request.number, people)
+        except RemoteUnavailable:
+            raise
+        except RemoteFailed as error:
+            warnings = (*warnings, f"publish.{what} of request #{request.number}: {error.message}")
+    app.deliveries.save(state.issue_number, replace(ledger, people_asked=asked, warnings=warnings))
 
 
 def reviews_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[str]:
@@ -234,10 +260,6 @@ def objection_to(
         return Objection(", ".join(authors), "\n".join(remarks) or NO_REVIEW_TEXT, tuple(one.id for one in said))
     red = next((check for check in checks if check.state == "failure"), None)
     return Objection("CI", check=red) if red else None
-
-
-def _of_ci(checks: Sequence[CommitCheck]) -> tuple[CommitCheck, ...]:
-    return tuple(check for check in checks if check.name != STATUS_NAME)
 
 
 def _lines(review: Review) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,7 @@ from irontree.errors import (
     RemoteFailed,
     RemoteUnavailable,
 )
-from irontree.ports import CommitRefused, Committed, Document, Moved, Published, PullRequest, Rewritten
+from irontree.ports import CommitCheck, CommitRefused, Committed, Document, Moved, Published, PullRequest, Rewritten
 from irontree.services.record import (
     World,
     closing_policy,
@@ -365,7 +365,7 @@ def propose_commit(
         pushed = patiently(app, lambda: app.repository.publish(report.anchor, where))
         if not isinstance(pushed, Published):
             return _left(last, where.target_branch) if last and last.merged else _moved(where.target_branch)
-        request = patiently(app, lambda: _have_request(app, world, state, plan, node, report))
+        request = patiently(app, lambda: _have_request(app, world, state, plan, node, report, last))
     except RemoteUnavailable as error:
         return NotNow(error.message)
     except PublicationRefused as error:
@@ -384,15 +384,43 @@ def newest_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> Pu
 
 
 def _have_request(
-    app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport
+    app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport, there: PullRequest | None
 ) -> PullRequest:
-    """The open request of the branch; a draft until the log calls its commit verified (R15)."""
-    forge, there = app.forge(), newest_request(app, plan, state, node)
-    title, body = summary(node.title), _body(app, world, state, plan, node, report)
+    """The open request of the branch, *there* or a new one; a draft until CI, where there is some, has ended (R15).
+
+    A forge refuses a second open request of a branch: then the first is looked for, whose answer may have been lost.
+    """
+    forge, body = app.forge(), _body(app, world, state, plan, node, report)
     if there is None or there.state != "open":
         branch, target = request_branch(state, node), plan.policy.publish.target_branch
-        return forge.create_pull_request(head=branch, base=target, title=title, body=body, draft=True)
+        title, draft = summary(node.title), _waits_for_ci(app, state)
+        try:
+            return forge.create_pull_request(head=branch, base=target, title=title, body=body, draft=draft)
+        except RemoteFailed:
+            there = newest_request(app, plan, state, node)
+            if there is None or there.state != "open":
+                raise
     return there if there.body == body else forge.edit_pull_request(there.number, body=body)
+
+
+def _waits_for_ci(app: App, state: TaskState) -> bool:
+    """Whether the request has to be a draft at first: a prefix that goes a second later would only be noise."""
+    try:
+        return has_ci(app, state)
+    except RemoteUnavailable:
+        raise
+    except RemoteFailed:  # checks may not be ours to read; the request can be opened nevertheless
+        return True
+
+
+def has_ci(app: App, state: TaskState) -> bool:
+    """Whether CI checked the commit underneath, so that it can be expected to check this work too (R15)."""
+    return state.base_sha is None or bool(of_ci(app.forge().commit_checks(state.base_sha)))
+
+
+def of_ci(checks: Sequence[CommitCheck]) -> tuple[CommitCheck, ...]:
+    """The checks that are not our own status."""
+    return tuple(check for check in checks if check.name != STATUS_NAME)
 
 
 def _body(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> str:

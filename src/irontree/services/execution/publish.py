@@ -5,11 +5,12 @@ The issue of an adopted task exists already, and its text is never edited.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 from irontree.app import App
-from irontree.domain.adoption import document_marker, key_marker, marked_document
+from irontree.domain.adoption import key_marker, marked_document
 from irontree.domain.events import (
     IssueEvent,
     TaskAdopted,
@@ -20,11 +21,13 @@ from irontree.domain.events import (
 )
 from irontree.domain.issues import Issue
 from irontree.domain.plan import Adoption, Plan, PlanNode
-from irontree.domain.state import Phase, TaskState
+from irontree.domain.state import AT_FIRST, Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES
-from irontree.errors import ConfigRefused, RequirementsRefused
+from irontree.errors import FORGE_FAILED, ConfigRefused, RemoteFailed, RequirementsRefused
 from irontree.ports import EffectLedger
-from irontree.services.delivery.deliver import deliver
+from irontree.services.delivery.deliver import MANAGED_LABELS, Labels, deliver, refresh
+from irontree.services.delivery.issue_text import issue_body
+from irontree.services.proposals.adoption import number_of
 from irontree.services.proposals.approval import publication_order
 from irontree.services.proposals.sources import newest_plan
 from irontree.services.record import World, archive_path, closing_policy, read_world, record, snapshot
@@ -53,6 +56,9 @@ def publish(app: App, *plans: Plan) -> PublishedNodes:
         if node.task_key in world.states:
             write_brief(app, world, world.states[node.task_key])
     _close_cancelled(app, world)
+    for node, _, _ in published:
+        if node.executability == "container" and node.task_key in world.states:
+            refresh(app, world, world.states[node.task_key])
     return published
 
 
@@ -60,17 +66,20 @@ def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode
     # The only task of an adopted issue was never removed from its plan.
     previous = None if plan.adoption else newest_plan(app, plan.spec_path, besides=plan.spec_revision)
     numbers = {key: state.issue_number for key, state in world.states.items()}
+    there = _IssuesThere(app, tuple(node.task_key for node in plan.nodes if node.task_key not in world.states))
     for node in publication_order(plan.nodes):
-        state = world.states.get(node.task_key)
-        if state is None:
-            number, status = _publish_node(app, plan, node, numbers)
+        state, labels = world.states.get(node.task_key), None
+        if state is None and plan.adoption is None:
+            number, status, labels = _publish_node(app, world, plan, node, numbers, there)
+        elif state is None:
+            number, status = _take_in(app, plan, node)
         elif _is_renewed(app, plan, node, state):
             number, status = _renew(app, plan, node, state, numbers)
         else:
             number, status = _continue(app, previous, node, state)
         numbers[node.task_key] = number
         app.repository.mark_history()
-        deliver(app, world, number)
+        deliver(app, world, number, present=labels)
         yield node, number, status
 
 
@@ -88,40 +97,56 @@ def _is_due(app: App, plan: Plan, node: PlanNode, state: TaskState | None) -> bo
     return state is None or (state.approved_revision != plan.spec_revision and _is_renewed(app, plan, node, state))
 
 
-def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> tuple[int, PublicationStatus]:
-    if plan.adoption:
-        return _take_in(app, plan, node, plan.adoption.issue_number)
-    found, body = _own_issue(app, plan, node), issue_body(app, plan, node, numbers)
+def _publish_node(
+    app: App, world: World, plan: Plan, node: PlanNode, numbers: Mapping[str, int], there: _IssuesThere
+) -> tuple[int, PublicationStatus, Labels]:
+    """The issue's number, what was done about it, and the labels that it has now."""
+    found, body = _own_issue(app, plan, node, there), issue_body(app, plan, node, numbers)
     if found and (damage := _damage(app, found.number)):
-        return _left_alone(app, found.number, damage)
+        return (*_left_alone(app, found.number, damage), found.labels)
     if found and (found.title, found.body, found.state) != (node.title, body, "open"):
         app.forge().edit_issue(found.number, title=node.title, body=body, state="open")
-    issue = found or _create(app, plan, node, body)
+    issue = found or _create(app, plan, node, body, there)
+    if found is None:
+        _assign(app, plan, issue)
+        _relate(app, world, node, issue.number, numbers)
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
-    return issue.number, "found" if found else "created"
+    return issue.number, "found" if found else "created", issue.labels
 
 
-def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
-    """The issue's metadata and text; parents and dependencies appear by number, if they have one in *numbers*."""
-    locators = {key: f"#{number}" for key, number in numbers.items()}
-    return app.renderer.render(
-        "issues/body.md",
-        node=node,
-        plan=plan,
-        close_on_done=closing_policy(app, node),
-        marker=f"{key_marker(node.task_key)}\n{document_marker(plan.spec_path)}",
-        parent=locators.get(node.parent, node.parent) if node.parent else None,
-        depends_on=tuple(locators.get(key, key) for key in node.depends_on),
-    )
+class _IssuesThere:
+    """The issues that carry the keys of a publication, found in one look before the first of ours is created.
+
+    Only those by us or by users with write access count (R8).
+    """
+
+    def __init__(self, app: App, keys: Sequence[str]) -> None:
+        self._app = app
+        self._markers = tuple(map(key_marker, keys))
+        self._found: dict[str, list[Issue]] | None = None
+        self._alone = True
+
+    def with_key(self, key: str) -> tuple[Issue, ...]:
+        """Those that carry *key*, lowest number first."""
+        if self._found is None or not self._alone:
+            self._found = {marker: [] for marker in self._markers}
+            for issue in self._app.forge().find_issues(*self._markers):
+                for line in {line.strip() for line in issue.body.split("\n")} & self._found.keys():
+                    self._found[line].append(issue)
+        return tuple(issue for issue in self._found[key_marker(key)] if issue.trusted)
+
+    def look_each_time(self) -> None:
+        """Somebody else publishes the same now: find their issues before each of ours from now on."""
+        self._alone = False
 
 
-def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
+def _create(app: App, plan: Plan, node: PlanNode, body: str, there: _IssuesThere) -> Issue:
     """Create the issue and check again: of two created at the same time, the one with the lower number counts.
 
     The other one is closed and no longer carries the key.
     """
-    created = app.forge().create_issue(node.title, body, (TASK_TYPES[node.type].label,))
+    created = app.forge().create_issue(node.title, body, (TASK_TYPES[node.type].label, *_first_labels(app)))
     if app.log.read(created.number).highest_sequence:
         app.forge().edit_issue(created.number, body="Made by mistake.", state="closed")
         raise ConfigRefused(
@@ -129,15 +154,51 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
             "it began on another forge, or in another repository of it",
             remedy="set forge.adapter and forge.repository in .mino/config.yml as they were",
         )
-    lowest = min((issue.number for issue in _trusted_issues(app, node)), default=created.number)
-    if lowest >= created.number:
+    faster = app.forge().find_issues_before(created.number, key_marker(node.task_key))
+    lowest = min((issue.number for issue in faster if issue.trusted), default=created.number)
+    if lowest == created.number:
         return created
+    there.look_each_time()
     app.forge().edit_issue(created.number, body=f"The same as #{lowest}.", state="closed")
     app.progress.note(f"#{lowest} was published by somebody else at the same time; #{created.number} is closed")
-    return _own_issue(app, plan, node) or created
+    return _own_issue(app, plan, node, there) or created
 
 
-def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, PublicationStatus]:
+def _first_labels(app: App) -> tuple[str, ...]:
+    """The labels of a new task, to be given with its issue; none if they cannot be made now: delivery says why."""
+    try:
+        app.forge().ensure_labels(MANAGED_LABELS)
+    except FORGE_FAILED:
+        return ()
+    return tuple(sorted(AT_FIRST))
+
+
+def _assign(app: App, plan: Plan, issue: Issue) -> None:
+    """Assign the new issue as approved; tried once, because nothing depends on it."""
+    if assignees := plan.policy.publish.assignees:
+        try:
+            app.forge().assign(issue.number, assignees)
+        except RemoteFailed as error:
+            app.progress.note(f"warning: publish.assignees of #{issue.number}: {error.message}")
+
+
+def _relate(app: App, world: World, node: PlanNode, number: int, numbers: Mapping[str, int]) -> None:
+    """Show parent and dependencies of the new issue where the forge has them; tried once, the texts say it too.
+
+    A dependency that a person is to close is left out: the forge would not let this issue be closed before it.
+    """
+    if not app.preferences().keeps_current:
+        return
+    with suppress(*FORGE_FAILED):
+        if node.parent and node.parent in numbers:
+            app.forge().add_part(numbers[node.parent], number)
+        for key in node.depends_on:
+            if key in numbers and closing_policy(app, world.approved.get(key)) == "auto":
+                app.forge().depend(number, numbers[key])
+
+
+def _take_in(app: App, plan: Plan, node: PlanNode) -> tuple[int, PublicationStatus]:
+    number = number_of(plan)
     if damage := _damage(app, number):
         return _left_alone(app, number, damage)
     _first_event(app, plan, node, number)
@@ -153,12 +214,12 @@ def _damage(app: App, number: int) -> str | None:
     return "its events were there and are gone (`irontree audit` names them)" if lost else None
 
 
-def _own_issue(app: App, plan: Plan, node: PlanNode) -> Issue | None:
+def _own_issue(app: App, plan: Plan, node: PlanNode, there: _IssuesThere) -> Issue | None:
     """The issue that carries our key, the lowest of several.
 
     Raises RequirementsRefused if it was made from another document, which may have been published elsewhere (R8).
     """
-    trusted = _trusted_issues(app, node)
+    trusted = there.with_key(node.task_key)
     document = marked_document(trusted[0].body) if trusted else None
     if document not in {None, plan.spec_path}:
         raise RequirementsRefused(
@@ -169,11 +230,6 @@ def _own_issue(app: App, plan: Plan, node: PlanNode) -> Issue | None:
         numbers = ", ".join(f"#{issue.number}" for issue in trusted)
         app.progress.note(f"warning: {numbers} all carry the key {node.task_key}; the lowest counts")
     return trusted[0] if trusted else None
-
-
-def _trusted_issues(app: App, node: PlanNode) -> tuple[Issue, ...]:
-    """The issues that carry the key; only those by us or by users with write access count (R8)."""
-    return tuple(issue for issue in app.forge().find_issues(key_marker(node.task_key)) if issue.trusted)
 
 
 def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from irontree.app import App
-from irontree.domain.decide import Decision, Scope, decide
+from irontree.domain.decide import Decision, Halt, Scope, decide
 from irontree.domain.loop import OPEN
 from irontree.domain.plan import Plan
 from irontree.errors import Busy
@@ -161,6 +161,15 @@ def next_decision(app: App, loop_id: str) -> Decision:
     """The next decision of this loop."""
     world = read_world(app)
     return decide(scope_of(read_loop(app, loop_id), world, read_funds(app, world)))
+
+
+def may_go_on(app: App, loop_id: str) -> bool:
+    """Whether this loop halted at an issue and has something else to do or to ask by now: an answer has come."""
+    entity = read_loop(app, loop_id).entity
+    if entity.status != "halted" or entity.halt_at_task_key is None:
+        return False
+    now = next_decision(app, loop_id)
+    return not isinstance(now, Halt) or (now.reason, now.task_key) != (entity.halt_reason, entity.halt_at_task_key)
 
 
 def scope_of(loop: Loop, world: World, funds: Funds) -> Scope:

@@ -249,7 +249,8 @@ def halt(app: App, loop_id: str, reason: Halt) -> Loop:
     event = LoopHalted(
         **_next(loop), halt_reason=reason.reason, halt_at_task_key=reason.task_key, transitions_used=used
     )
-    return _record(app, loop, event, {"detail": reason.detail} if reason.detail else {})
+    meta = {"detail": reason.detail, "waiting": [*reason.waiting]}
+    return _record(app, loop, event, {key: value for key, value in meta.items() if value})
 
 
 def resume(app: App, loop_id: str, by: str = "", note: str = "") -> Loop:

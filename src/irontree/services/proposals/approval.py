@@ -64,7 +64,8 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
     """What an approval shows, by the names in its template: the frozen tree, every command, where code goes."""
     draft, policy, world = proposal.draft, proposal.draft.policy, read_world(app)
     pairs = [(task.node, task.plan.policy) for task in draft.tasks]
-    todo = [task for task in draft.tasks if task.node.task_key not in proposal.skipped]
+    skipped = frozenset(proposal.skipped)
+    todo = [task for task in draft.tasks if task.node.task_key not in skipped]
     return {
         "repository": app.repository.root.name,
         "revision": proposal.revision,
@@ -249,6 +250,7 @@ def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], bu
         keys=tuple(node.task_key for node in nodes),
         children={**world.children, **children},
         budget_left=budget,
+        go_on=frozenset(node.task_key for node, policy in tasks if policy.on_halt == "go_on"),
     )
     return tuple(forecast(scope, judged.__contains__))
 

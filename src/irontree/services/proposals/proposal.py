@@ -197,7 +197,8 @@ class Proposal:
     def todo(self) -> tuple[tuple[PlanNode, ExecutionPolicy], ...]:
         """The tasks that are not skipped, each with the settings that it is approved with."""
         policies = {task.node.task_key: task.plan.policy for task in self.draft.tasks}
-        left = (node for node in self.nodes if node.task_key not in self.skipped)
+        skipped = frozenset(self.skipped)
+        left = (node for node in self.nodes if node.task_key not in skipped)
         return tuple((node, policies.get(node.task_key, self.draft.policy)) for node in left)
 
     @property

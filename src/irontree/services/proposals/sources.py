@@ -308,6 +308,9 @@ def _assess(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) 
 
 def _keys_to_be(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) -> dict[int, str]:
     """The keys that new issues of the set will have, because others of the set may depend on them."""
+    issues = tuple(issues)
+    if len(issues) < 2:  # noqa: PLR2004
+        return {}
     new = [issue for number, issue in issues if issue and world.find(number) is None]
     earlier = {issue.number: plan.nodes[0].task_key for issue in new if (plan := adopted_plan(world, issue.number))}
     numbers = world.known_issues | {issue.number: f"issue-{issue.number}" for issue in new}

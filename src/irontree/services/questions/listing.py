@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Final, Literal
 
 from irontree.app import App
-from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
+from irontree.domain.decide import ISSUES_EVERY, Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.external import BY_CHECK
 from irontree.domain.halt import Choice
 from irontree.domain.meta import Meta
+from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible, in_words
 from irontree.services.loops.choice import scope_of
@@ -43,25 +46,55 @@ def offered(app: App, world: World, question: Question) -> tuple[Choice, ...]:
     return tuple(choice for choice in legal if gate_at(world, question, choice) is None) or legal
 
 
-def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[Question, ...]:
+@dataclass
+class Revisions:
+    """What approving again would name, for lists that are made again every few seconds.
+
+    A document is read each time. The text of an adopted issue is on the forge: it is read for a new question, and then
+    once in *every*, by the seconds of *clock*.
+    """
+
+    every: timedelta = ISSUES_EVERY
+    clock: Callable[[], float] = time.monotonic
+    _read: dict[tuple[object, ...], tuple[float, tuple[str | None, str]]] = field(default_factory=dict)
+
+    def of(self, app: App, world: World, question: Question) -> tuple[str | None, str]:
+        """The revision; if it cannot be read, None and the reason."""
+        plan = world.plans.get(question.task_key or "")
+        if plan is None or plan.adoption is None:
+            return _revision_now(app, plan)
+        key, now = (app.repository.id, question.key, plan.spec_revision), self.clock()
+        at, found = self._read.get(key, (now - self.every.total_seconds(), (None, "")))
+        if now - at >= self.every.total_seconds():
+            found = _revision_now(app, plan)
+            self._read = {kept: read for kept, read in self._read.items() if kept[:2] != key[:2]}
+            self._read[key] = now, found
+        return found
+
+
+def list_questions(
+    app: App, world: World, loops: Sequence[Loop], revisions: Revisions | None = None
+) -> tuple[Question, ...]:
     """All open questions with what a listing shows of them; *loops* are all, including ended ones."""
-    return tuple(_listed(app, world, question) for question in open_questions(app, world, loops))
+    return tuple(_listed(app, world, one, revisions or Revisions()) for one in open_questions(app, world, loops))
 
 
 def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> Question | None:
     """This issue's question with what a listing shows of it; None if it has none. *loops* are the open ones."""
     rule = world.halt_of(state)
-    return _listed(app, world, question_about(state, rule, loop_of(loops, state.task_key))) if rule else None
+    if rule is None:
+        return None
+    return _listed(app, world, question_about(state, rule, loop_of(loops, state.task_key)), Revisions())
 
 
-def _listed(app: App, world: World, question: Question) -> Question:
+def _listed(app: App, world: World, question: Question, revisions: Revisions) -> Question:
     """The question with what a listing shows of it; for a budget, including how much is spent."""
     if question.issue_number is None:
         later = f", goes on by itself after {question.not_before}" if question.not_before else ""
         return replace(question, detail=f"{question.detail}{later}" if question.budget else "")
     state, gate = world.state(question.issue_number), gate_words(app, world, question)
     asks_approval = question.reason == "reapproval_required"
-    revision, unreadable = _revision_now(app, world, state) if asks_approval else (None, "")
+    revision, unreadable = revisions.of(app, world, question) if asks_approval else (None, "")
     return replace(
         question,
         title=title_of(world, state.task_key),
@@ -104,12 +137,9 @@ def _look(world: World, state: TaskState) -> str:
     return f"irontree task {shlex.quote(words)} --plan"
 
 
-def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None, str]:
-    """The revision that would be approved; if it cannot be read, None and the reason."""
-    plan = world.plans.get(state.task_key)
+def _revision_now(app: App, plan: Plan | None) -> tuple[str | None, str]:
     if plan is None:
         return None, ""
-
     try:
         return propose_again(app, plan).shown_name, ""
     except UNREADABLE as error:
@@ -123,11 +153,11 @@ FormUrl = Callable[[str], str]
 """Maps the id of a flow run to the address of its page."""
 
 
-def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Question, ...]:
+def waiting(app: App, form_url: FormUrl | None = None, revisions: Revisions | None = None) -> tuple[Question, ...]:
     """Every open question of *app*, with links to forms if a server is running."""
     world, loops = read_world(app), read_loops(app)[0]
     runs = _loop_runs(app, loops)
-    return tuple(_placed(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops))
+    return tuple(_placed(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops, revisions))
 
 
 def _placed(app: App, world: World, loop_runs: frozenset[str], asked: Question, form_url: FormUrl | None) -> Question:

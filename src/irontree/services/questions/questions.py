@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from irontree.app import App
-from irontree.domain.decide import TIMER, Halt, decide
+from irontree.domain.decide import TIMER, Halt, decide, waiting
 from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
 from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
 from irontree.domain.spending import Budget
@@ -122,7 +122,7 @@ class Question:
 
     def usages(self) -> tuple[str, ...]:
         """The comment commands that answer it."""
-        return tuple(choice.usage(self.task_key or "KEY") for choice in self.choices())
+        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in self.choices())
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
@@ -201,6 +201,8 @@ def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
 
 FORM: Final = "form"
 """The channel of Prefect's forms."""
+COMMENT: Final = "comment"
+"""The channel of answers in comments."""
 
 
 def gate_at(world: World, question: Question, choice: Choice | None = None) -> Gate | None:
@@ -312,6 +314,12 @@ def questions_of_issues(world: World, loops: Sequence[Loop] = ()) -> Iterator[Qu
     for state in sorted(world.states.values(), key=lambda state: state.issue_number):
         if rule := world.halt_of(state):
             yield question_about(state, rule, loop_of(loops, state.task_key))
+
+
+def questions_beside(world: World, found: Loop) -> tuple[Question, ...]:
+    """The questions of this loop's issues that let its other work go on, in the order of the halts (R17)."""
+    states = waiting(world.scope(found.keys)) if found.is_open else ()
+    return tuple(question_about(state, rule, found.id) for state in states if (rule := world.halt_of(state)))
 
 
 def oldest_first(found: Iterable[Question]) -> tuple[Question, ...]:

@@ -115,7 +115,8 @@ def _loop_words(event: LoopEvent, told: Meta) -> str:
             return f"{getattr(event, 'by', '')} allows {told.budget.get('extra')} more"
         case "loop_halted":
             title = halt_title(str(getattr(event, "halt_reason", "")))
-            return f"the loop stops here: {title[0].lower()}{title[1:]}"
+            others = f", and {len(told.waiting) - 1} more" if len(told.waiting) > 1 else ""
+            return f"the loop stops here: {title[0].lower()}{title[1:]}{others}"
         case "loop_completed":
             return f"goal reached: {say_goal(told.skipped)}"
         case "loop_cancelled" if getattr(event, "task_key", None):

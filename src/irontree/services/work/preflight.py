@@ -27,7 +27,7 @@ from irontree.errors import (
     RemoteUnavailable,
     RequirementsRefused,
 )
-from irontree.ports import Blocker
+from irontree.ports import Blocker, Forge, RepositoryFacts
 from irontree.services.record import World, record
 from irontree.services.views.history import step_command
 from irontree.services.views.overview import waits_for
@@ -224,10 +224,47 @@ def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | Non
     plan = world.plans[state.task_key]
     if unread := unreadable_budget(plan.policy):
         return block(app, state, "budget-unreadable", unread, remedy=_READABLE)
-    found = blockers(app, plan, state)
+    found = blockers(app, plan, state) or _refused_by_forge(app, world, plan)
     if found:
         return block(app, state, found[0].check, found[0].message, remedy=found[0].remedy)
     return None
+
+
+def forge_blockers(forge: Forge, facts: RepositoryFacts, publish: PublishPolicy) -> Iterator[Blocker]:
+    """What on the forge prevents the publication of code, each with its remedy. Asks about the branch alone."""
+    name, branch = facts.full_name, publish.target_branch
+    if facts.archived:
+        yield Blocker("forge-archived", f"{name} is archived", "unarchive it in its settings")
+    if facts.empty:
+        yield Blocker("forge-empty", f"{name} has no commit yet", f"push {branch} to it")
+    for scope in facts.lacking_scopes:
+        yield Blocker("forge-token", f"the token lacks the scope {scope}", "make another with it (docs/forges.md)")
+    if publish.mode == "pull_request" and not facts.has_pull_requests:
+        yield Blocker(
+            "forge-pull-requests",
+            f"{name} takes no pull requests",
+            "enable them in its settings, or set publish.mode: direct in .mino/config.yml and approve that",
+        )
+    if publish.mode == "direct" and publish.remote and not facts.empty and not forge.may_push(branch):
+        yield Blocker(
+            "forge-protected",
+            f"{branch} of {name} is protected: {facts.account} may not push to it",
+            "set publish.mode: pull_request in .mino/config.yml and approve that, or let the account push there",
+        )
+
+
+def _refused_by_forge(app: App, world: World, plan: Plan) -> tuple[Blocker, ...]:
+    """Asked before the first attempt of all; later ones show by themselves whether their code is taken.
+
+    A forge that does not answer now prevents nothing.
+    """
+    if any(state.runs_started for state in world.states.values()):
+        return ()
+    try:
+        forge = app.forge()
+        return tuple(forge_blockers(forge, forge.about(), plan.policy.publish))
+    except FORGE_FAILED:
+        return ()
 
 
 _READABLE: Final = "limit what can be read under budgets in .mino/config.yml (time always can), or choose another agent"

@@ -45,6 +45,17 @@ def test_a_broken_connection_is_no_matter_when_reading(server: GiteaServer, forg
     assert forge.about().account == "irontree"
 
 
+def test_part_of_the_comments_is_never_taken_for_all(server: GiteaServer, forge: GiteaForge):
+    """Who misses a comment of ours posts it again."""
+    number = forge.create_issue("Title", "").number
+    posted = tuple(forge.post_comment(number, text) for text in ("one", "two"))
+    server.faults.append(Fault("GET", "/comments", shown=1))
+    assert forge.comments(number) == posted
+    server.faults.append(Fault("GET", "/comments", shown=1, times=ALWAYS))
+    with pytest.raises(RemoteUnavailable, match="breaks off"):
+        forge.comments(number)
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_a_short_limit_is_waited_out_even_when_writing(server, forge, waits, method: str):
     """The server says that it did nothing, and for how long."""

@@ -58,3 +58,13 @@ def test_remarks_name_their_line_in_the_new_file_or_the_old(server: GiteaServer,
         ("old", "a.py", 5, True),
         ("file", "a.py", None, True),
     ]
+
+
+def test_a_prefix_that_makes_no_draft_there_is_not_left_in_the_title(server: GiteaServer, forge: GiteaForge):
+    """Servers may have other prefixes, and no answer says which."""
+    server.contents.wip = ("ENTWURF:",)
+    server.contents.branches["it"] = "b" * 40
+    made = forge.create_pull_request(head="it", base="main", title="It", body="", draft=True)
+    assert (made.draft, server.contents.issues[made.number].title) == (False, "It")
+    assert not forge.edit_pull_request(made.number, draft=True).draft
+    assert server.contents.issues[made.number].title == "It"

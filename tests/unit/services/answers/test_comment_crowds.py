@@ -6,9 +6,10 @@ from typing import Any
 
 from irontree.errors import RemoteFailed
 from irontree.services.answers.comments import look
+from irontree.services.answers.lookout import Lookout
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from tests.support.world import MANUAL_TASK, Scene
+from tests.support.world import MANUAL_TASK, BusyFor, Scene
 
 
 class Counting:
@@ -46,6 +47,67 @@ def test_however_many_strangers_command_each_comment_is_asked_about_once(scene: 
     assert forge.asked_about == ["mallory"] * 250
     scene.forge("alice").post_comment(1, "/accept")
     assert [found.outcome for found in look(scene.app)] == ["taken"]
+
+
+class Asked(Counting):
+    """A forge that tells under which issues comments were looked for, 0 being all of them."""
+
+    def comments_since(self, number: int, moment: str) -> Any:
+        self.asked_about.append(f"#{number}")
+        return self._forge.comments_since(number, moment)
+
+    def commented_since(self, moment: str) -> Any:
+        self.asked_about.append("all")
+        return self._forge.commented_since(moment)
+
+
+def two_questions(scene: Scene) -> None:
+    scene.publish(f"{MANUAL_TASK}\n## Close\n\n- [ ] it is pretty (manual)\n")
+    for number in (1, 2):
+        run(scene.app, number), verify(scene.app, number)
+
+
+def test_several_questions_share_one_look(scene: Scene):
+    """What is waited for costs the same, however much there is of it."""
+    scene.tracker.writers |= {"alice"}
+    two_questions(scene)
+    scene.forge_seen = forge = Asked(scene.forge_seen)
+    lookout = Lookout()
+    asked = []
+    for _ in range(4):
+        assert look(scene.app, lookout) == ()
+        asked.append(tuple(forge.asked_about))
+        forge.asked_about.clear()
+    assert (asked[0], asked[2], asked[3]) == (("#1", "#2"), ("all",), ("all",))
+    scene.forge("mallory").post_comment(1, "how nice")
+    look(scene.app, lookout)
+    assert forge.asked_about == ["all", "#1"]
+    scene.forge("alice").post_comment(2, "/accept")
+    assert [(one.issue_number, one.outcome) for one in look(scene.app, lookout)] == [(2, "taken")]
+
+
+def test_an_answer_that_could_not_be_taken_is_due_again_without_another_comment(scene: Scene):
+    scene.tracker.writers |= {"alice"}
+    two_questions(scene)
+    lookout = Lookout()
+    assert look(scene.app, lookout) == ()
+    scene.forge("alice").post_comment(2, "/accept")
+    scene.driver, ours = BusyFor(scene.clock, 60), scene.driver
+    assert [one.outcome for one in look(scene.app, lookout)] == ["later"]
+    scene.driver = ours
+    assert [one.outcome for one in look(scene.app, lookout)] == ["taken"]
+
+
+def test_an_outage_of_the_shared_look_ends_the_pass_and_loses_no_answer(scene: Scene):
+    scene.tracker.writers |= {"alice"}
+    two_questions(scene)
+    lookout = Lookout()
+    assert look(scene.app, lookout) == ()
+    scene.forge("alice").post_comment(2, "/accept")
+    scene.tracker.outage = "503"
+    assert [(one.outcome, one.ended_pass) for one in look(scene.app, lookout)] == [("later", True)]
+    scene.tracker.outage = None
+    assert [one.outcome for one in look(scene.app, lookout)] == ["taken"]
 
 
 def test_what_cannot_be_read_under_one_issue_keeps_no_answer_from_another(scene: Scene):

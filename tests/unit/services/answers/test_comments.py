@@ -385,6 +385,7 @@ def test_two_people_have_to_say_the_same_and_the_event_names_both(scene):
     assert "(2 people with write access decide that it goes on)" in scene.comments()[0]
     first = says(scene, "/accept nice")
     assert outcomes(scene) == [("alice", "counted")]
+    assert [*scene.tracker.reactions.values()] == [{("us", "eyes")}]
     assert scene.state().phase is Phase.PENDING
     second = says(scene, "/accept", by="bob")
     assert outcomes(scene) == [("bob", "taken")]

@@ -60,6 +60,34 @@ def test_labels_are_a_function_of_the_state(scene):
     ]
 
 
+def test_the_labels_of_a_new_issue_come_with_it(scene):
+    sent: list[str] = []
+    scene.forge_seen = Watched(scene.forge_seen, ["set_labels"], lambda label, side: sent.append(f"{label} {side}"))
+    scene.publish(ONE_TASK)
+    assert (scene.labels(), sent) == ({"enhancement", "stage:task"}, [])
+    step(scene, run)
+    assert (scene.labels(), sent) == ({"enhancement", "stage:verify"}, ["set_labels before", "set_labels after"])
+
+
+class DropsLabels:
+    """A forge that makes issues without labels: Gitea passes over ids that it does not know."""
+
+    def __init__(self, forge) -> None:
+        self._forge = forge
+
+    def __getattr__(self, name: str):
+        return getattr(self._forge, name)
+
+    def create_issue(self, title: str, body: str, _):
+        return self._forge.create_issue(title, body)
+
+
+def test_labels_that_a_new_issue_did_not_get_are_set_afterwards(scene):
+    scene.forge_seen = DropsLabels(scene.forge_seen)
+    scene.publish(ONE_TASK)
+    assert scene.labels() == {"stage:task"}
+
+
 def test_labels_of_people_stay(scene):
     scene.publish(ONE_TASK)
     scene.forge_seen.set_labels(1, add=["good first issue"])

@@ -125,6 +125,38 @@ def test_of_two_issues_with_one_key_the_lowest_counts_and_somebody_is_told(scene
     assert any("#1, #2 all carry the key greeting" in line for line in scene.notes.lines)
 
 
+class Beside:
+    """A forge beside whose first two tasks somebody else publishes the same: each just before we could."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._forge, self._others = scene.forge("us"), scene.forge("us")
+        self._left = [GREETING, PARTS]
+
+    def __getattr__(self, name: str):
+        return getattr(self._forge, name)
+
+    def _others_publish(self) -> None:
+        if self._left:
+            self._others.create_issue("theirs", key_marker(self._left.pop(0)))
+
+    def create_issue(self, title: str, body: str, labels):
+        self._others_publish()
+        return self._forge.create_issue(title, body, labels)
+
+    def set_labels(self, *given, **named) -> None:
+        """The last of what the first task needs."""
+        self._forge.set_labels(*given, **named)
+        self._others_publish()
+
+
+def test_who_met_another_publisher_looks_before_each_of_its_own_from_then_on(scene):
+    plan = approved(scene)
+    scene.forge_seen = Beside(scene)
+    assert status(publish(scene.app, plan)) == ["created", "found", *["created"] * 3]
+    assert [number for number, issue in scene.tracker.issues.items() if issue.state == "closed"] == [2]
+    assert (scene.number(GREETING), scene.number(PARTS)) == (1, 3)
+
+
 def test_an_outage_stops_publication_and_it_goes_on_from_there(scene):
     plan = approved(scene)
     scene.tracker.outage = "503"

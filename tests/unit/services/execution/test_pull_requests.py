@@ -10,14 +10,14 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
-from irontree.errors import GitFailed, PublicationRefused, RemoteUnavailable
+from irontree.errors import AccessRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import AgentTask, CommitCheck
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
 from irontree.store.memory import MemoryLock
 from tests.support.forges import hand_in
 from tests.support.memory_project import push_from_elsewhere
-from tests.support.requests import BRANCH, look, merge, request, requesting_scene, work
+from tests.support.requests import BRANCH, Refusing, look, merge, request, requesting_scene, work
 from tests.support.watching import Killed, Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, accepts, does, ends, sends_back
 
@@ -120,11 +120,32 @@ def test_a_refused_push_is_a_persons_question(scene: Scene):
     assert scene.state().blocking_check == "authentication"
 
 
-def test_it_is_a_draft_until_the_log_calls_it_verified(scene: Scene):
+def test_it_is_opened_ready_where_no_ci_is_to_be_waited_for(scene: Scene):
+    """Its commit passed every check of ours: a draft would be made ready a second later."""
     dies_before_its_event(scene)
-    assert request(scene).draft
+    assert not request(scene).draft
     perform(scene.app, Verify(GREETING))
     assert not request(scene).draft
+
+
+def test_it_is_opened_as_a_draft_where_ci_checks_what_it_stands_on(scene: Scene):
+    scene.tracker.check(scene.repository.remote["main"], CommitCheck("build", "success", ""))
+    dies_before_its_event(scene)
+    assert request(scene).draft
+
+
+def test_one_that_was_opened_ready_and_made_a_draft_by_a_person_stays_one(scene: Scene):
+    work(scene)
+    scene.forge_seen.edit_pull_request(request(scene).number, draft=True)
+    look(scene)
+    assert request(scene).draft
+
+
+def test_where_checks_may_not_be_read_it_is_opened_as_a_draft(scene: Scene):
+    refusing = Refusing(scene.forge_seen, "commit_checks", AccessRefused("no", reason="permission"))
+    scene.forge_seen = refusing
+    work(scene)
+    assert request(scene).draft
 
 
 def test_it_stays_a_draft_while_ci_is_at_work(scene: Scene):

@@ -125,7 +125,7 @@ def test_an_edited_adopted_issue_is_shown_as_re_adopted_with_its_archive_and_wha
 def test_done_issues_are_left_out_with_the_reason(two):
     loop = authorise(two, 1)
     assert two.drive(loop).reason == "goal_reached"
-    two.tracker.issues[1] = two.forge("us").edit_issue(1, state="open")
+    two.forge("us").edit_issue(1, state="open")
     found = resolved(two, 1, 2)
     assert [(each.number, each.reason) for each in found.draft.excluded] == [(1, "it is done")]
     assert found.keys == (CLOSE,)

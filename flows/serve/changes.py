@@ -1,0 +1,106 @@
+"""What changed on the forge: issues are told to the server's automations, requests are taken up at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.decide import ISSUES_EVERY
+from irontree.errors import Busy, RemoteUnavailable
+from irontree.flows.runs.recovery import take_up_all
+from irontree.flows.serve.automations import CHANGED
+from irontree.services.consistency.drift import drifted_issues
+from irontree.services.execution.steps import catch_up
+from irontree.services.record import read_world
+from irontree.tasks.artifacts import emit
+
+EVERY: Final = ISSUES_EVERY.total_seconds()
+"""Seconds between two polls of a repository, and the minimum between two events about it."""
+
+
+@dataclass
+class ForgeChanges:
+    """Emits one event for what has changed in each repository. Hints may come from other threads."""
+
+    tell: Callable[[App, Sequence[int]], None] = field(default_factory=lambda: tell_changed)
+    clock: Callable[[], float] = time.monotonic
+    _looked: dict[str, float] = field(default_factory=dict)
+    _emitted: dict[str, float] = field(default_factory=dict)
+    _known: dict[str, frozenset[int]] = field(default_factory=dict)
+    _hinted: set[str] = field(default_factory=set)
+
+    def hint(self, address: str) -> None:
+        """Poll the repository with this page at the next call."""
+        self._hinted.add(_same(address))
+
+    def __call__(self, app: App) -> Iterator[str]:
+        """Poll if due; yield a line for an emitted event."""
+        preferences, now, own = app.preferences(), self.clock(), app.repository.id
+        is_hinted = _same(preferences.tracker or "") in self._hinted
+        is_due = is_hinted or now - self._looked.get(own, now - EVERY) >= EVERY
+        if not (is_due and preferences.automations.reconcile and now - self._emitted.get(own, now - EVERY) >= EVERY):
+            return
+        self._hinted.discard(_same(preferences.tracker or ""))
+        self._looked[own] = now
+        if new := self._new(app):
+            self._emitted[own] = now
+            self.tell(app, new)
+            yield f"changed on the forge: {', '.join(f'#{number}' for number in new)}"
+
+    def _new(self, app: App) -> list[int]:
+        """Changes since the last poll; none during an outage of the forge, which other work reports."""
+        before = self._known.get(app.repository.id, frozenset())
+        try:
+            self._known[app.repository.id] = drifted_issues(app)
+        except RemoteUnavailable:
+            return []
+        return sorted(self._known[app.repository.id] - before)
+
+
+AT_ONCE: Final = 5.0
+"""The minimum of seconds between two looks at the requests of a repository: CI sends many webhooks."""
+
+
+@dataclass
+class RequestChanges:
+    """Takes up what happened to requests as soon as a webhook is about one; what it says is not believed (R15)."""
+
+    go_on: Callable[[App], object] = take_up_all
+    clock: Callable[[], float] = time.monotonic
+    _looked: dict[str, float] = field(default_factory=dict)
+    _hinted: set[str] = field(default_factory=set)
+
+    def hint(self, address: str) -> None:
+        """Look at the requests of the repository with this page at the next call."""
+        self._hinted.add(_same(address))
+
+    def __call__(self, app: App) -> Iterator[str]:
+        """Look if it is due; while another process works there, at the next call."""
+        page, now, own = _same(app.preferences().tracker or ""), self.clock(), app.repository.id
+        if page not in self._hinted or now - self._looked.get(own, now - AT_ONCE) < AT_ONCE:
+            return
+        self._hinted.discard(page)
+        if not any(state.request for state in read_world(app).states.values()):
+            return
+        try:
+            with app.driver.hold("serve, look at requests"):
+                catch_up(app)
+        except Busy:
+            self._hinted.add(page)
+            return
+        self._looked[own] = now
+        self.go_on(app)
+        yield "looked at the requests, as a webhook was about one"
+
+
+def tell_changed(app: App, numbers: Sequence[int]) -> None:
+    """Emit the event about these issues."""
+    payload = {"issues": list(numbers), "repository": app.repository.root.name}
+    emit(CHANGED.removeprefix("irontree."), workspace_id=app.repository.id, payload=payload)
+
+
+def _same(address: str) -> str:
+    return address.rstrip("/").casefold()

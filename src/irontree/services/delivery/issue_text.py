@@ -1,0 +1,129 @@
+"""The text of an issue that was made from a document, and the parts of it that are kept current (R9).
+
+Only what stands between our markers is written anew; an adopted issue has none, and its text is never edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from irontree.app import App
+from irontree.domain.adoption import document_marker, key_marker
+from irontree.domain.ids import adopted_revision
+from irontree.domain.issues import BEGIN, END, Issue, regions, with_regions, without_regions
+from irontree.domain.plan import Plan, PlanNode, canonical_digest
+from irontree.domain.state import TaskState
+from irontree.services.record import World, closing_policy
+
+
+class Part(NamedTuple):
+    """A child of a container, as its parent lists it; 0 as long as it has no issue."""
+
+    title: str
+    number: int
+    done: bool
+
+
+def issue_body(
+    app: App,
+    plan: Plan,
+    node: PlanNode,
+    numbers: Mapping[str, int],
+    state: TaskState | None = None,
+    done: Collection[str] = (),
+) -> str:
+    """The issue's metadata and text in this state, by default as it is published.
+
+    Parents, children and dependencies appear by number, if they have one in *numbers*; children in *done* are ticked.
+    """
+    return app.renderer.render(
+        "issues/body.md",
+        node=node,
+        plan=plan,
+        current=_current(plan, node, state),
+        parts=tuple(
+            Part(each.title, numbers.get(each.task_key, 0), each.task_key in done) for each in plan.parts(node.task_key)
+        ),
+        close_on_done=closing_policy(app, node),
+        marker=f"{key_marker(node.task_key)}\n{document_marker(plan.spec_path)}",
+        parent=_shown(node.parent, numbers) if node.parent else None,
+        depends_on=tuple(_shown(key, numbers) for key in node.depends_on),
+    )
+
+
+def _shown(key: str, numbers: Mapping[str, int]) -> str:
+    return f"#{numbers[key]}" if key in numbers else key
+
+
+def _current(plan: Plan, node: PlanNode, state: TaskState | None) -> dict[str, Any]:
+    """The fields of the status, and whether the criteria are met: only evidence ticks a box."""
+    if state:
+        names = ("approval_state", "current_stage", "next_stage", "workflow_entry_state", "attempt_count")
+        more = ("max_retry_count", "code_publication_state")
+        return {name: getattr(state, name) for name in (*names, *more)} | {"met": bool(state.completion_basis)}
+    is_container = node.executability == "container"
+    return {
+        "approval_state": "approved",
+        "current_stage": "definition",
+        "next_stage": "decompose" if is_container else "run",
+        "workflow_entry_state": "needs_breakdown" if is_container else "ready_to_start",
+        "attempt_count": 0,
+        "max_retry_count": plan.policy.retries_of(node),
+        "code_publication_state": "not_applicable",
+        "met": False,
+    }
+
+
+def own_words(app: App, world: World, state: TaskState) -> tuple[str, str]:
+    """Title and body of a published issue now, rendered from the plan that its stream was approved with."""
+    plan = world.plans.get(state.task_key)
+    if plan is None or plan.spec_revision != state.approved_revision:
+        plan = app.plans.load(state.approved_revision) or world.plan(state)
+    try:
+        node = plan.node(state.task_key)
+    except KeyError:
+        node = world.node(state)
+    children = {each.task_key for each in plan.parts(node.task_key)}
+    related = {*children, *node.depends_on, *([node.parent] if node.parent else [])}
+    numbers = {key: world.states[key].issue_number for key in related if key in world.states}
+    done = {key for key in children if world.is_done(key)}
+    return node.title, issue_body(app, plan, node, numbers, state, done)
+
+
+def text_digest(title: str, body: str) -> str:
+    """What a person may not change: title and text without the parts that are kept current."""
+    return adopted_revision(title, without_regions(body))
+
+
+def is_own_text(issue: Issue, title: str, body: str) -> bool:
+    """Whether the issue says *title* and *body*; also as an earlier version wrote it, without our markers."""
+    earlier = "\n".join(line for line in body.split("\n") if line not in (BEGIN, END))
+    return text_digest(issue.title, issue.body) in (text_digest(title, body), adopted_revision(title, earlier))
+
+
+def keep_current(app: App, world: World, state: TaskState, shown: str) -> str:
+    """Write the parts between our markers anew where they differ; returns the digest of what they say now.
+
+    *shown* is that digest as it was last written: nothing is asked or sent if it is the same. Markers that somebody
+    took out are left out. Raises RemoteFailed.
+    """
+    if state.adopted or state.task_key not in world.plans or not app.preferences().keeps_current:
+        return shown
+    _, body = own_words(app, world, state)
+    now = canonical_digest(regions(body))[:16]
+    if now == shown:
+        return shown
+    issue = app.forge().read_issue(state.issue_number)
+    if issue:
+        put_current(app, issue, body)
+    return now
+
+
+def put_current(app: App, issue: Issue, body: str) -> bool:
+    """Write what *body* has between our markers into *issue*; whether that changed anything."""
+    text = with_regions(issue.body, body)
+    if text is None or regions(text) == regions(issue.body):
+        return False
+    app.forge().edit_issue(issue.number, body=text)
+    return True

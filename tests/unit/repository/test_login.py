@@ -1,0 +1,61 @@
+"""Which addresses are reached under another name, and what git's helper is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.processes.handing import ask
+from irontree.repository.login import reaching
+
+SETTINGS = (
+    ("remote.origin.url", "https://ada:token@forge.example/a.git"),
+    ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+    ("remote.origin.proxy", "http://proxy.example"),
+    ("remote.other.fetch", "+refs/heads/*:refs/remotes/other/*"),
+)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://forge.example/a.git",
+        "ssh://git@forge.example/a.git",
+        "git@forge.example:a.git",
+        "/srv/a.git",
+        "../a.git",
+    ],
+)
+def test_an_address_without_a_login_is_reached_as_it_is(url: str):
+    with reaching("origin", [url], [url], SETTINGS, {"GITHUB_TOKEN": "token"}) as reached:
+        assert (reached.words, reached.name) == ((), "origin")
+
+
+def test_the_other_name_has_the_settings_of_the_remote_without_its_addresses():
+    url = "https://ada:token@forge.example/a.git"
+    with reaching("origin", [url], [url], SETTINGS, {}) as reached:
+        words = set(reached.words)
+    assert reached.name == "origin-without-login"
+    assert "remote.origin-without-login.fetch=+refs/heads/*:refs/remotes/origin/*" in words
+    assert "remote.origin-without-login.proxy=http://proxy.example" in words
+    assert "remote.origin-without-login.url=https://forge.example/a.git" in words
+    assert not [word for word in words if "token" in word or "other" in word]
+
+
+@pytest.mark.parametrize(
+    ("url", "asked", "answer"),
+    [
+        ("https://ada:to%2Fken@forge.example/a", "https://forge.example", "username=ada\npassword=to/ken\n"),
+        ("https://secret-token@forge.example/a", "https://forge.example", "username=secret-token\n"),
+        ("https://ada:token@forge.example/a", "https://evil.example", ""),
+        ("https://ada:token@forge.example/a", "http://forge.example", ""),
+        ("https://ada:token@forge.example:444/a", "https://forge.example", ""),
+        ("https://github.com/a/b", "https://github.com", "username=x-access-token\npassword=env-token\n"),
+        ("https://ada:token@github.com/a/b", "https://github.com", "username=ada\npassword=token\n"),
+    ],
+)
+def test_the_helper_gives_the_login_to_its_own_place_alone(url: str, asked: str, answer: str):
+    protocol, _, host = asked.partition("://")
+    with reaching("origin", [url], [url], (), {"GH_TOKEN": "env-token"}) as reached:
+        helper = next(word for word in reached.words if word.endswith("socket"))
+        said = ask(helper.split()[-1], f"protocol={protocol}\nhost={host}\n\n".encode())
+    assert said.decode() == answer

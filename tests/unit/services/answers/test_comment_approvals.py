@@ -1,0 +1,183 @@
+"""Adopted issues approved by comment alone: asked once per name, and what answers is no text of the issue."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from irontree.domain.comments import comment_problems
+from irontree.domain.gates import Gate, Gates
+from irontree.domain.state import Phase
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.approve import adopt
+from irontree.services.answers.comments import look
+from irontree.services.loops import loop as loops
+from irontree.services.proposals.adoption import approval_name, issue_now
+from tests.support.issues import CLEAR, authorise, edit, say, write
+from tests.support.watching import Killed, Watched, dying
+from tests.support.world import Scene
+
+APPROVE = re.compile(r"^`(/approve ([0-9a-f]{8}-[0-9a-f]{8}))`$", re.MULTILINE)
+
+
+@pytest.fixture
+def waiting(scene) -> Scene:
+    """Issue 1 is adopted and waits for its approval; `alice` and `bob` have write access."""
+    scene.tracker.writers |= {"alice", "bob"}
+    write(scene)
+    adopt(scene.app, 1)
+    return scene
+
+
+def name(scene: Scene) -> str:
+    return approval_name(issue_now(scene.app, scene.world, scene.world.plan(scene.state())))
+
+
+def asks(scene: Scene) -> list[str]:
+    """What our comments ask a person to write, oldest first."""
+    return [found[1] for body in scene.comments() if (found := APPROVE.search(body))]
+
+
+def outcomes(scene: Scene) -> list[tuple[str, str]]:
+    return [(found.by, found.outcome) for found in look(scene.app)]
+
+
+def test_what_our_comment_asks_for_approves_the_issue_and_its_loop_brings_it_to_its_end(waiting):
+    assert outcomes(waiting) == []
+    [command] = asks(waiting)
+    say(waiting, 1, command, author="alice")
+    assert outcomes(waiting) == [("alice", "taken")]
+    assert waiting.events() == ["task_adopted", "task_approved"]
+    [loop] = loops.open_loops(waiting.app)
+    assert waiting.drive(loop).reason == "goal_reached"
+    assert waiting.state().done
+    assert "/approve" not in waiting.agent.tasks[0].prompt
+
+
+def test_the_comment_that_asks_shows_what_would_run_and_is_posted_once_for_each_name(waiting):
+    assert outcomes(waiting) == [] == outcomes(waiting)
+    [asked] = waiting.comments()
+    assert "check of this issue: `has greet.txt hello`" in asked
+    assert "agent: `agent`" in asked
+    assert comment_problems(asked) == ()
+    edit(waiting, 1, body=f"{CLEAR}- [ ] it is friendly (manual)\n")
+    assert outcomes(waiting) == [] == outcomes(waiting)
+    first, second = asks(waiting)
+    assert first != second
+    assert second == f"/approve {name(waiting)}"
+
+
+def test_an_issue_that_waits_unchanged_costs_two_calls_a_look(waiting):
+    look(waiting.app)
+    look(waiting.app)
+    calls: list[str] = []
+    methods = ("comments", "comments_since", "read_issue", "post_comment", "may_write")
+    waiting.forge_seen = Watched(
+        waiting.forge_seen, methods, lambda call, side: side == "before" and calls.append(call)
+    )
+    look(waiting.app)
+    assert calls == ["comments_since", "read_issue"]
+
+
+def test_a_comment_with_text_changes_the_name_and_is_asked_about_anew(waiting):
+    look(waiting.app)
+    say(waiting, 1, "## Acceptance criteria\n\n- it is friendly (manual)\n", author="alice")
+    look(waiting.app)
+    assert len(asks(waiting)) == 2
+    assert "it is friendly (a person judges this)" in waiting.comments()[-1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "/approve {}",
+        "Looks right.\n\n/approve {} thanks",
+        "/approve 00000000-00000000",
+        "/approve",
+        "/accept",
+        "- /Stop.",
+    ],
+)
+def test_no_answer_changes_what_an_approval_names(waiting, answer: str):
+    before = name(waiting)
+    say(waiting, 1, answer.format(before), author="alice")
+    assert name(waiting) == before
+
+
+def test_words_that_only_look_like_an_answer_are_text(waiting):
+    before = name(waiting)
+    say(waiting, 1, "Use `/approve` as the path.\n\n> /approve 1\n\n/unknown word", author="alice")
+    assert name(waiting) != before
+
+
+@pytest.mark.parametrize("wrong", ["/approve 00000000-00000000", "/approve", "/approve it", "/accept"])
+def test_the_reply_to_a_wrong_answer_says_what_to_write(waiting, wrong: str):
+    say(waiting, 1, wrong, author="alice")
+    assert outcomes(waiting) == [("alice", "refused")]
+    reply = next(body for body in waiting.comments() if "was not taken" in body)
+    assert f"`/approve {name(waiting)}`" in reply
+    assert "(commit)" not in reply
+
+
+def test_an_issue_that_leaves_something_open_is_asked_about_without_a_name_to_approve(scene):
+    write(scene, body="")
+    adopt(scene.app, 1)
+    look(scene.app)
+    look(scene.app)
+    [asked] = scene.comments()
+    assert "What is wanted" in asked
+    assert asks(scene) == []
+
+
+def test_a_text_that_was_edited_in_the_loop_is_approved_by_comment_and_the_same_loop_goes_on(scene):
+    scene.tracker.writers |= {"alice"}
+    write(scene)
+    loop = authorise(scene, 1)
+    edit(scene, 1, body=f"{CLEAR}- [ ] it is a file `$ has greet.txt`\n")
+    assert scene.drive(loop).reason == "reapproval_required"
+    look(scene.app)
+    [command] = asks(scene)
+    say(scene, 1, command, author="alice")
+    assert outcomes(scene) == [("alice", "taken")]
+    assert [found.id for found in loops.open_loops(scene.app)] == [loop.id]
+    assert scene.drive(loop).reason == "goal_reached"
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_a_look_that_dies_beside_the_loops_start_is_made_good_by_the_next(waiting, side):
+    look(waiting.app)
+    say(waiting, 1, asks(waiting)[0], author="alice")
+    with pytest.raises(Killed):
+        look(replace(waiting.app, loops=Watched(waiting.loops, ("append",), dying(side))))
+    assert outcomes(waiting) == [("alice", "taken")]
+    assert waiting.events() == ["task_adopted", "task_approved"]
+    [loop] = loops.open_loops(waiting.app)
+    assert waiting.drive(loop).reason == "goal_reached"
+
+
+def test_a_wrong_name_starts_no_loop(waiting):
+    say(waiting, 1, "/approve 00000000-00000000", author="alice")
+    look(waiting.app)
+    assert waiting.app.loops.ids() == ()
+
+
+def test_an_approval_by_command_starts_no_loop_because_it_named_none(waiting):
+    answer_issue(waiting.app, 1, Answer("approve", "ada", revision=name(waiting)))
+    assert waiting.app.loops.ids() == ()
+
+
+def test_two_people_may_be_needed_and_each_says_the_same_name(scene):
+    scene.policy = scene.policy.model_copy(update={"gates": Gates(approval=Gate(approvers=2))})
+    scene.tracker.writers |= {"alice", "bob"}
+    write(scene)
+    adopt(scene.app, 1)
+    look(scene.app)
+    [command] = asks(scene)
+    say(scene, 1, command, author="alice")
+    assert outcomes(scene) == [("alice", "counted")]
+    assert scene.state().phase is Phase.ADOPTED
+    say(scene, 1, command, author="bob")
+    assert outcomes(scene) == [("bob", "taken")]
+    assert asks(scene) == [command]
