@@ -184,6 +184,8 @@ class Storm:
     def _answer(self, question: dict[str, Any], *, quiet: bool) -> None:
         self._count(question)
         answers = {answer["choice"]: shlex.split(answer["command"])[1:] for answer in question["answers"]}
+        if question["detail"] == "dirty-working-tree":
+            self._keep_edits()
         if self.kind == "pulls" and self._merge():
             self._command("checkup", "reconcile", quiet=quiet)
             return
@@ -199,10 +201,12 @@ class Storm:
 
     def _count(self, question: dict[str, Any]) -> None:
         """Note a question that only the kills can have caused."""
-        expected = question["reason"] == "pending_acceptance" and (
-            self.kind == "pulls" or question["task_key"] == "group-gamma"
-        )
-        if not expected and not (question["reason"] == "reapproval_required" and self.kind == "changed"):
+        expected = {
+            "pending_acceptance": self.kind == "pulls" or question["task_key"] == "group-gamma",
+            "reapproval_required": self.kind == "changed",
+            "blocked": self.kind == "edits" and question["detail"] == "dirty-working-tree",
+        }
+        if not expected.get(question["reason"]):
             self.outcome.questions.append(f"{question['task_key']}: {question['reason']}: {question['detail']}"[:300])
 
     # --- what people do -------------------------------------------------------------------------------------
@@ -210,11 +214,8 @@ class Storm:
     def _meanwhile(self, turn: int) -> None:
         if self.kind == "push" and self._random.random() < 0.4:  # noqa: PLR2004
             self._push(self.place.other, f"other-{turn}.txt")
-        if self.kind == "edits":
-            if not self.facts.edits:
-                self._edit()
-            elif self._random.random() < 0.4:  # noqa: PLR2004
-                self._push(self.place.project, f"mine-{turn}.txt")
+        if self.kind == "edits" and self._random.random() < 0.4:  # noqa: PLR2004
+            self._push(self.place.project, f"mine-{turn}.txt")
         if self.kind == "changed" and turn == self._changes_at:
             self._change_document()
 
@@ -231,9 +232,21 @@ class Storm:
         self.facts.pushed.append(git(folder, "rev-parse", "HEAD"))
 
     def _edit(self) -> None:
+        """Change files of the checkout while the program is at work there."""
         for name in ("README-2.md", "untracked.txt"):
-            self.facts.edits[name] = f"an edit of {name}, not committed\n"
+            self.facts.edits[name] = f"edit {self._commands} of {name}\n"
             (self.place.project / name).write_text(self.facts.edits[name], encoding="utf-8")
+
+    def _keep_edits(self) -> None:
+        """Commit them, as the program asks for before it begins an attempt."""
+        self.outcome.complaints += oracle.edits(self.place, self.facts)
+        try:
+            git(self.place.project, "add", "--", *self.facts.edits)
+            git(self.place.project, "commit", "--quiet", "--message", "Keep my edits", "--", *self.facts.edits)
+        except OSError:
+            return
+        self.facts.edits = {}
+        self._push(self.place.project, f"kept-{self._commands}.txt")
 
     def _change_document(self) -> None:
         (self.place.project / DOCUMENT).write_text(project.CHANGED + project.ADDED, encoding="utf-8")
@@ -291,6 +304,8 @@ class Storm:
             if not self._wait(process, self._moment(kill, began)):
                 self._another_moment(kill)
                 break
+            if self.kind == "edits" and self._random.random() < 0.5:  # noqa: PLR2004
+                self._edit()
             self._shoot(kill, process, words)
         if not self._wait(process, lambda: False):
             code = process.wait()
@@ -390,6 +405,7 @@ class Storm:
 
     def _look(self) -> None:
         self.outcome.complaints += oracle.look(self.place, self.place.folder / "seen")
+        self.outcome.complaints += oracle.edits(self.place, self.facts)
 
     def _stop_serving(self) -> None:
         if self._serving is not None:

@@ -252,18 +252,25 @@ def others(place: Place, facts: Facts) -> list[str]:
 
 def checkout(place: Place, facts: Facts) -> list[str]:
     """The user's checkout has their own edits, byte for byte, and no change but those."""
-    complaints = []
-    for name, content in facts.edits.items():
-        path = place.project / name
-        if not path.exists() or path.read_text(encoding="utf-8") != content:
-            complaints.append(f"{name}: the user's edit is changed or gone")
+    complaints = edits(place, facts)
     status = git(place.project, "status", "--porcelain", "--untracked-files=all").splitlines()
     complaints += [f"the checkout is not clean: {line}" for line in status if line[3:] not in facts.edits]
     if git(place.project, "symbolic-ref", "--quiet", "HEAD", check=False) != "refs/heads/main":
         complaints.append("the checkout is not on main")
-    if facts.kind != "pulls" and git(target(place), "rev-parse", "main") not in _history(place.project):
-        complaints.append("the user's main did not follow the target")
+    if facts.kind != "pulls":
+        ahead = set(_history(target(place))) - set(_history(place.project))
+        ours = git(target(place), "log", "--grep=^Irontree-Run: ", "--format=%H", "main").split()
+        complaints += [f"the user's main did not follow to {commit}" for commit in ours if commit in ahead]
     return complaints
+
+
+def edits(place: Place, facts: Facts) -> list[str]:
+    """What the user edited is as they left it, byte for byte."""
+    return [
+        f"{name}: the user's edit is changed or gone"
+        for name, content in facts.edits.items()
+        if not (path := place.project / name).exists() or path.read_text(encoding="utf-8") != content
+    ]
 
 
 # --- what is left -------------------------------------------------------------------------------------------

@@ -277,8 +277,8 @@ def overwrite_an_edit(place: Place, _: Facts) -> None:
 
 def leave_the_branch_behind(place: Place, _: Facts) -> None:
     git(place.other, "pull", "--quiet")
-    write(place.other / "theirs.txt", "theirs\n")
-    commit(place.other, "Theirs")
+    write(place.other / "beta.txt", "beta\n")
+    commit(place.other, "[run] #2: Beta\n\nIrontree-Run: 2/0badcafe/2")
     git(place.other, "push", "--quiet")
 
 
@@ -298,7 +298,7 @@ def leave_the_branch(place: Place, _: Facts) -> None:
         (others, overwrite_others, "pushed by others, not on the target"),
         (checkout, dirty, "the checkout is not clean:  M alpha.txt"),
         (checkout, overwrite_an_edit, "mine.txt: the user's edit is changed or gone"),
-        (checkout, leave_the_branch_behind, "the user's main did not follow the target"),
+        (checkout, leave_the_branch_behind, "the user's main did not follow to "),
         (checkout, leave_the_branch, "the checkout is not on main"),
     ],
 )
