@@ -35,8 +35,7 @@ def main() -> int:
         made = [pool.submit(storm, seed, keep=False) for seed in wanted if seed not in known]
         for ended in as_completed(made):
             row = ended.result()
-            with RESULTS.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+            keep(row)
             told(row)
     return summary([row for row in results() if row["seed"] in wanted])
 
@@ -57,10 +56,18 @@ def storm(seed: int, *, keep: bool) -> dict[str, Any]:
     return row
 
 
-def results() -> list[dict[str, Any]]:
+def keep(row: dict[str, Any], path: Path = RESULTS) -> None:
+    """Add a line, behind one that a kill cut off too."""
+    with path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        cut_off = not f"\n{file.read()}".endswith("\n")
+        file.write("\n" * cut_off + json.dumps(row) + "\n")
+
+
+def results(path: Path = RESULTS) -> list[dict[str, Any]]:
     """The lines so far; one that was cut off by a kill is passed over."""
     rows = []
-    for line in RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []:
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
             rows.append(json.loads(line))
         except ValueError:

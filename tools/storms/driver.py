@@ -107,7 +107,7 @@ class Storm:
         self.outcome = Outcome(seed, self.kind)
         self.place = Place(folder)
         self.facts = oracle.Facts(self.kind)
-        self._kills = [self._kill() for _ in range(self._random.randint(3, 7))]
+        self.planned = [self._kill() for _ in range(self._random.randint(3, 7))]
         self._sends_back = self._random.random() < 0.3  # noqa: PLR2004
         self._serves = self._random.random() < 0.3  # noqa: PLR2004
         self._changes_at = self._random.randint(2, 5)
@@ -138,11 +138,11 @@ class Storm:
         project.configure(self.place, self.kind)
         self.facts.tasks = ["alpha", "beta", "group", "group-gamma", "group-delta"]
         for turn in range(TURNS):
-            if not self._kills:
+            if not self.planned:
                 break
             self._meanwhile(turn)
             if self._turn(quiet=False):
-                self._kills.clear()
+                self.planned.clear()
         self._stop_serving()
         if self.kind == "changed" and "epsilon" not in self.facts.tasks:
             self._change_document()
@@ -297,7 +297,7 @@ class Storm:
 
     def _command(self, *words: str, quiet: bool = False) -> int:
         """Run a command to its end, whatever ends it; its exit code."""
-        kills = [] if quiet else self._kills[: self._random.choice((1, 1, 1, 2))]
+        kills = [] if quiet else self.planned[: self._random.choice((1, 1, 1, 2))]
         process, stem = self._start(list(words))
         began = time.monotonic()
         for kill in kills:
@@ -359,7 +359,7 @@ class Storm:
         """The point was not reached: it may be in the next command, or any moment has to do."""
         if self._random.random() < 0.5:  # noqa: PLR2004
             kill.point, kill.seconds = "", round(6 * self._random.random(), 3)
-        self._kills.append(self._kills.pop(self._kills.index(kill)))
+        self.planned.append(self.planned.pop(self.planned.index(kill)))
 
     def _moment(self, kill: Kill, began: float) -> Callable[[], bool]:
         if not kill.point:
@@ -383,7 +383,7 @@ class Storm:
         return found
 
     def _shoot(self, kill: Kill, process: subprocess.Popen[bytes], words: Sequence[str]) -> None:
-        self._kills.remove(kill)
+        self.planned.remove(kill)
         victims = self._victims(kill.at, process)
         kill.command = " ".join(words)
         for victim in victims:
