@@ -78,7 +78,10 @@ def results(path: Path = RESULTS) -> list[dict[str, Any]]:
 def told(row: dict[str, Any]) -> None:
     """Say how one storm went."""
     counts = f"{len(row['kills'])} kills, {row['restarts']} commands, {len(row['questions'])} questions"
-    print(f"{row['seed']:4} {row['kind']:8} {row['outcome']:10} {row['seconds']:6.1f} s  {counts}", flush=True)
+    print(
+        f"{row['seed']:4} {row['kind']:8} {row['mode']:8} {row['outcome']:10} {row['seconds']:6.1f} s  {counts}",
+        flush=True,
+    )
     for complaint in row["complaints"]:
         print(f"       {complaint}", flush=True)
 

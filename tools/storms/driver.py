@@ -24,7 +24,7 @@ POLL: Final = 0.005
 PATIENCE: Final = 180.0
 """Seconds that one command may take before it counts as hanging."""
 TURNS: Final = 40
-QUIET_TURNS: Final = 15
+QUIET_TURNS: Final = 25
 PREFERRED: Final = ("accept", "go-on", "approve", "verify", "retry", "extend", "allow")
 """Of the answers to a question, the first that there is: all but those that give work up."""
 TARGETS: Final = ("everything", "group", "terminal", "server", "flow", "git", "agent", "any")
@@ -85,6 +85,8 @@ class Outcome:
 
     seed: int
     kind: str
+    mode: str = ""
+    """How it goes on: `stepwise` by a command for each step, a `loop` in a terminal, or one that is `served`."""
     kills: list[Kill] = field(default_factory=list)
     restarts: int = 0
     questions: list[str] = field(default_factory=list)
@@ -111,6 +113,10 @@ class Storm:
         self._sends_back = self._random.random() < 0.3  # noqa: PLR2004
         self._serves = self._random.random() < 0.3  # noqa: PLR2004
         self._changes_at = self._random.randint(2, 5)
+        self._stepwise = self._random.random() < 0.4  # noqa: PLR2004
+        if self._stepwise:  # its commands are short
+            self.planned += [self._kill() for _ in range(self._random.randint(4, 8))]
+        self.outcome.mode = "stepwise" if self._stepwise else "served" if self._serves else "loop"
         self._commands = 0
         self._serving: subprocess.Popen[bytes] | None = None
         self._approve = True
@@ -161,8 +167,9 @@ class Storm:
         status = self._status()
         if status is None:
             return False
-        if self._approve or not status["loops"]:
-            self._command("task", DOCUMENT, "--approve", self._revision(), quiet=quiet)
+        if self._approve or not status["issues" if self._stepwise else "loops"]:
+            how = ("--stepwise",) if self._stepwise else ()
+            self._command("task", DOCUMENT, "--approve", self._revision(), *how, quiet=quiet)
             self._approve = False
             return False
         if status["questions"]:
@@ -176,7 +183,12 @@ class Storm:
         return not self._approve
 
     def _go_on(self, words: Sequence[str], *, quiet: bool) -> None:
-        if self._serves and not quiet and (self._serving is None or self._serving.poll() is not None):
+        if (
+            self._serves
+            and not self._stepwise
+            and not quiet
+            and (self._serving is None or self._serving.poll() is not None)
+        ):
             self._serving = self._start(["serve", "--grace", "5"])[0]
         self._command(*words, quiet=quiet)
         time.sleep(0.2)
@@ -358,7 +370,7 @@ class Storm:
     def _another_moment(self, kill: Kill) -> None:
         """The point was not reached: it may be in the next command, or any moment has to do."""
         if self._random.random() < 0.5:  # noqa: PLR2004
-            kill.point, kill.seconds = "", round(6 * self._random.random(), 3)
+            kill.point, kill.seconds = "", round((2 if self._stepwise else 6) * self._random.random(), 3)
         self.planned.append(self.planned.pop(self.planned.index(kill)))
 
     def _moment(self, kill: Kill, began: float) -> Callable[[], bool]:
