@@ -22,6 +22,28 @@ EVERY: Final = ISSUES_EVERY.total_seconds()
 
 
 @dataclass
+class _Hints:
+    """Pages of repositories that webhooks were about. Several clones of one repository each have to look."""
+
+    _given: dict[str, int] = field(default_factory=dict)
+    _followed: dict[str, int] = field(default_factory=dict)
+
+    def give(self, address: str) -> None:
+        """A webhook was about the repository with this page."""
+        page = _same(address)
+        self._given[page] = self._given.get(page, 0) + 1
+
+    def open(self, app: App) -> int:
+        """The number of the newest hint that this repository has not followed; 0 if there is none."""
+        newest = self._given.get(_same(app.preferences().tracker or ""), 0)
+        return newest if newest > self._followed.get(app.repository.id, 0) else 0
+
+    def follow(self, app: App, hint: int) -> None:
+        """That hint and all before it are done with; one that came meanwhile is not."""
+        self._followed[app.repository.id] = hint
+
+
+@dataclass
 class ForgeChanges:
     """Emits one event for what has changed in each repository. Hints may come from other threads."""
 
@@ -30,20 +52,21 @@ class ForgeChanges:
     _looked: dict[str, float] = field(default_factory=dict)
     _emitted: dict[str, float] = field(default_factory=dict)
     _known: dict[str, frozenset[int]] = field(default_factory=dict)
-    _hinted: set[str] = field(default_factory=set)
+    _hints: _Hints = field(default_factory=_Hints)
 
     def hint(self, address: str) -> None:
         """Poll the repository with this page at the next call."""
-        self._hinted.add(_same(address))
+        self._hints.give(address)
 
     def __call__(self, app: App) -> Iterator[str]:
         """Poll if due; yield a line for an emitted event."""
         preferences, now, own = app.preferences(), self.clock(), app.repository.id
-        is_hinted = _same(preferences.tracker or "") in self._hinted
-        is_due = is_hinted or now - self._looked.get(own, now - EVERY) >= EVERY
+        hint = self._hints.open(app)
+        is_due = hint or now - self._looked.get(own, now - EVERY) >= EVERY
         if not (is_due and preferences.automations.reconcile and now - self._emitted.get(own, now - EVERY) >= EVERY):
             return
-        self._hinted.discard(_same(preferences.tracker or ""))
+        if hint:
+            self._hints.follow(app, hint)
         self._looked[own] = now
         if new := self._new(app):
             self._emitted[own] = now
@@ -71,28 +94,28 @@ class RequestChanges:
     go_on: Callable[[App], object] = take_up_all
     clock: Callable[[], float] = time.monotonic
     _looked: dict[str, float] = field(default_factory=dict)
-    _hinted: set[str] = field(default_factory=set)
+    _hints: _Hints = field(default_factory=_Hints)
 
     def hint(self, address: str) -> None:
         """Look at the requests of the repository with this page at the next call."""
-        self._hinted.add(_same(address))
+        self._hints.give(address)
 
     def __call__(self, app: App) -> Iterator[str]:
-        """Look if it is due; while another process works there, at the next call."""
-        page, now, own = _same(app.preferences().tracker or ""), self.clock(), app.repository.id
-        if page not in self._hinted or now - self._looked.get(own, now - AT_ONCE) < AT_ONCE:
+        """Look if it is due; while another process works there, at the next call. After an error it is still due."""
+        hint, now, own = self._hints.open(app), self.clock(), app.repository.id
+        if not hint or now - self._looked.get(own, now - AT_ONCE) < AT_ONCE:
             return
-        self._hinted.discard(page)
         if not any(state.request for state in read_world(app).states.values()):
+            self._hints.follow(app, hint)
             return
         try:
             with app.driver.hold("serve, look at requests"):
+                self._looked[own] = now
                 catch_up(app)
         except Busy:
-            self._hinted.add(page)
             return
-        self._looked[own] = now
         self.go_on(app)
+        self._hints.follow(app, hint)
         yield "looked at the requests, as a webhook was about one"
 
 

@@ -15,6 +15,7 @@ from irontree.cli.console import Console
 from irontree.cli.drive import Drive
 from irontree.flows.runs import runs
 from irontree.flows.serve.session import TerminalSession
+from irontree.flows.server.private import LocalServer
 from irontree.services.loops.loop import read_loop
 from irontree.services.views.overview import SERVING
 from tests.integration.crash.laboratory import faults
@@ -100,6 +101,7 @@ class BusyServer:
 
     folder: Path
     meanwhile: Callable[[], object]
+    private: LocalServer | None = None
 
     def environment(self) -> dict[str, str]:
         self.meanwhile()

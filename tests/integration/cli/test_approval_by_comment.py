@@ -48,7 +48,7 @@ def later() -> datetime:
 @contextmanager
 def on_gitea(folder: Path) -> Iterator[OnForge]:
     with gitea_server(later) as server:
-        ours = server.contents.account("irontree", "write")
+        ours = server.contents.account("irontree", "admin")  # who may ask about others
         alice = GiteaForge(settings(server, server.contents.account("alice", "write")))
         section = f"forge:\n  adapter: gitea\n  url: {server.url}\n  repository: palms/iron\n"
         yield OnForge(alice, GiteaForge(settings(server, ours)), section, ("GITEA_TOKEN", "token-of-irontree"))

@@ -36,7 +36,11 @@ def forge_lines(shell) -> list[str]:
 
 
 def test_the_doctor_says_who_we_are_and_what_is_in_the_way(on_gitea, server: GiteaServer, monkeypatch):
-    assert forge_lines(on_gitea) == [f"gitea: issues go to {server.url}/palms/iron as irontree, who may write"]
+    line = f"gitea: issues go to {server.url}/palms/iron as irontree, who may write"
+    unheard = "not everybody who may write is heard: irontree is no administrator of the repository"
+    assert forge_lines(on_gitea) == [unheard, line]
+    server.contents.account("irontree", "admin")
+    assert forge_lines(on_gitea) == [line]
     server.contents.has_issues = False
     assert "palms/iron has no issues" in forge_lines(on_gitea)
     monkeypatch.setenv("GITEA_TOKEN", server.contents.account("mallory", "read"))

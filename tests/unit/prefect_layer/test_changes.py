@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from irontree.errors import RemoteUnavailable
 from irontree.flows.serve.changes import AT_ONCE, EVERY, ForgeChanges, RequestChanges
 from tests.support.requests import merge, requesting_scene, work
 from tests.support.world import MANUAL_TASK, make_scene
@@ -121,3 +122,33 @@ def test_many_webhooks_make_one_look_in_a_while(proposed):
         assert bool(list(requests(proposed.app))) is hinted
     clock.now += AT_ONCE
     assert list(requests(proposed.app))
+
+
+def test_a_hint_is_kept_where_the_look_fails(proposed):
+    clock, failing = Clock(), [True]
+
+    def go_on(_: object) -> None:
+        if failing:
+            failing.clear()
+            raise RemoteUnavailable("the server is down")
+
+    requests = RequestChanges(go_on, clock)
+    requests.hint(PAGE)
+    with pytest.raises(RemoteUnavailable):
+        list(requests(proposed.app))
+    clock.now += AT_ONCE
+    assert len(list(requests(proposed.app))) == 1
+    clock.now += AT_ONCE
+    assert list(requests(proposed.app)) == []
+
+
+def test_each_clone_of_the_repository_follows_the_hint(proposed, scene):
+    proposed.repository.id = "another"
+    for changes in (RequestChanges(lambda _: None, Clock()), ForgeChanges(told_nobody, Clock())):
+        list(changes(scene.app))
+        scene.forge_seen.edit_issue(1, state="closed")
+        changes.hint(PAGE)
+        list(changes(scene.app))
+        assert changes._hints.open(proposed.app)
+        list(changes(proposed.app))
+        assert not changes._hints.open(proposed.app)
