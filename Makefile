@@ -17,7 +17,7 @@ ONE_AGENT      := $(filter @google/gemini-cli@%,$(NODE_AGENTS)) gemini
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test collect test-agents test-e2e test-scale test-forges check descriptions one-agent format demo soak bench mutants lock clean
+.PHONY: help setup test collect test-agents test-e2e test-scale test-forges check descriptions one-agent format demo soak storms bench mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ demo: $(STAMP) ## the main job on a sample repository, offline
 
 soak: $(STAMP) ## all tests in their longer forms: every kill point, many examples, the stateful model for long (hours)
 	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+storms: $(STAMP) ## 200 storms of SIGKILL from outside (hours); goes on where it was stopped; STORMS=n, SEED=n, STORM=seed
+	$(BIN)/python -m tools.storms
 
 bench: $(STAMP) ## compare with the baselines; writes build/bench.json
 	@mkdir -p build

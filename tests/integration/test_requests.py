@@ -11,6 +11,7 @@ from irontree.bootstrap import open_app
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import approve
+from irontree.services.delivery.comments import lint_comments
 from irontree.services.execution.steps import catch_up, perform
 from irontree.services.proposals.sources import propose
 from irontree.services.record import read_world
@@ -60,6 +61,9 @@ def test_a_merge_by_hand_accepts_what_was_proposed(app: App, place: Path):
     remote = place / "remote.git"
     assert "greet.txt" not in git(remote, "ls-tree", "--name-only", "main")
     assert look(app) == "verify_pending_acceptance"
+    [asked] = app.forge().comments(1)
+    assert "merge request #2 " in asked.body
+    assert lint_comments(app) == ()
     git(place, "clone", "--quiet", "remote.git", "theirs")
     git(place / "theirs", "merge", "--quiet", "--no-ff", "-m", "Merge it", f"origin/{BRANCH}")
     git(place / "theirs", "push", "--quiet", "origin", "main")

@@ -35,8 +35,14 @@ _TAKES: Final = {
     "merge": _MOVES,
     "update-index": ("index",),
     "checkout-index": ("index",),
+    "add": (),
+    "write-tree": (),
+    "commit-tree": (),
 }
-"""What each command of ours may lock: files in a git folder, or anything below `refs/`."""
+"""What each command of ours may lock: files in a git folder, or anything below `refs/`.
+
+Those without locks write objects, which a kill leaves half written; so may all others.
+"""
 _OURS: Final = "refs/irontree/"
 _WITHOUT_LOCKS: Final = frozenset({"cat-file", "fsmonitor--daemon", "credential-cache--daemon"})
 
@@ -68,7 +74,7 @@ class UsersLocks:
 
     @contextmanager
     def during(self, command: str, git_dir: Path) -> Iterator[Callable[[], None]]:
-        """Note the command, if it takes locks. A git that was killed leaves the note for `clear`."""
+        """Note the command, if it takes locks or writes objects. A git that was killed leaves the note for `clear`."""
         if command not in _TAKES:
             yield _nothing
             return
@@ -132,9 +138,11 @@ class UsersLocks:
     def _left_by(self, note: _Note) -> Iterator[Path]:
         for folder in {note.git_dir, self.common_dir}:
             for path in _locks(folder, _TAKES[note.command]):
-                with suppress(OSError):
-                    if path.stat().st_mtime >= note.since - _CLOCKS_DIFFER:
-                        yield path
+                if _is_younger(path, note.since):
+                    yield path
+        for path in (self.common_dir / "objects").glob("*/tmp_*"):  # a half-written object or pack
+            if _is_younger(path, note.since):
+                yield path
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +198,14 @@ def _abandoned(path: Path) -> _Note | None:
         return note
     path.unlink(missing_ok=True)
     return None
+
+
+def _is_younger(path: Path, since: float) -> bool:
+    """Whether the file is there, and was written after that time."""
+    try:
+        return path.stat().st_mtime >= since - _CLOCKS_DIFFER
+    except OSError:
+        return False
 
 
 def _locks(folder: Path, names: Sequence[str]) -> Iterator[Path]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from irontree.errors import EnvironmentRefused
-from irontree.files import Disk, disk_errors, read_bytes
+from irontree.files import Disk, disk_errors, is_abandoned, read_bytes
 from irontree.repository.git import AGAIN_SECONDS, Git, lock_in_the_way, said, shown, was_killed
 
 Settled = Literal["finished", "undone", "left"]
@@ -115,6 +115,9 @@ class Moving:
 
     def settle(self) -> None:
         """Finish or undo the move that was cut off, if there is one. Raises EnvironmentRefused if that fails."""
+        for path in self.record.parent.glob(f".{self.record.name}.*"):  # killed before the record was whole
+            if is_abandoned(path.name):
+                path.unlink(missing_ok=True)
         if self.record.exists():
             self._settled(ahead=True)
             self.record.unlink(missing_ok=True)

@@ -75,6 +75,14 @@ def test_what_a_dead_command_of_ours_locked_is_removed_and_said(project, reposit
     assert [str(left) in line and "was killed" in line for line in heard.lines] == [True]
 
 
+@pytest.mark.parametrize(("since", "stays"), [(0.0, False), (60, True)])
+def test_half_written_objects_of_a_dead_command_of_ours_are_removed(project, repository, lock, since, stays):
+    left = [lock("objects/29/tmp_obj_eHshkS"), lock("objects/pack/tmp_pack_eHshkS")]
+    note(project, "add", since=since)
+    settle(repository)
+    assert [path.exists() for path in left] == [stays, stays]
+
+
 @pytest.mark.parametrize(
     ("command", "path", "since"),
     [("fetch", "index.lock", 0.0), ("fetch", "config.lock", 0.0), ("merge", "index.lock", 60)],

@@ -141,6 +141,15 @@ def test_killed_together_with_git_the_next_driver_finishes_it(place, point):
         assert any("was cut off: finished" in line for line in place.heard.lines)
 
 
+def test_a_record_that_was_half_written_is_removed_once_its_writer_is_dead(place):
+    folder = place.root / ".git/irontree"
+    folder.mkdir(exist_ok=True)
+    for pid in ("4194305", str(os.getpid())):
+        (folder / f".move.json.{pid}-1.tmp").touch()
+    place.settle()
+    assert [path.name for path in folder.iterdir()] == [f".move.json.{os.getpid()}-1.tmp"]
+
+
 @pytest.mark.parametrize("point", ["files", "index", "locked"])
 def test_what_the_user_edits_meanwhile_stays_and_the_rest_is_put_back(place, point):
     place.publish_and_die(point)

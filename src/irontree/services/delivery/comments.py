@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.comments import is_marked, marked_problems, status_problems
+from irontree.domain.comments import comment_problems, is_marked, marked_problems, status_problems
 from irontree.domain.events import IssueEvent, Record, kebab
 from irontree.domain.halt import halt_of
 from irontree.domain.issues import Comment
@@ -85,7 +85,7 @@ def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEv
         action=record.told.remedy,
         attempt=state.attempt_count,
         attempts=state.total_attempts,
-        request=record.told.request_url,
+        request=_request(state, record),
         answers=question.usages() if question else (),
         gate=gate.words if gate else "",
         allows=_allows(app, world, state) if question else (),
@@ -126,6 +126,12 @@ def _what_failed(app: App, record: Record[IssueEvent]) -> str:
     """The check that failed, for an outcome without another reason."""
     failed = failed_check(app, record.event)
     return failed.check.complaint if failed else ""
+
+
+def _request(state: TaskState, record: Record[IssueEvent]) -> str:
+    """The address of the pull request, or its number where a comment may not name the address (a file, R10)."""
+    url = record.told.request_url
+    return f"request #{state.request}" if comment_problems(url) else url
 
 
 def _reason(record: Record[IssueEvent]) -> str:
