@@ -19,6 +19,7 @@ from irontree.errors import NotEligible, in_words
 from irontree.flows.gate import ask, forget_answer, make_form, with_page
 from irontree.flows.runs import runs
 from irontree.flows.runs.recovery import fails_if_refused, hold_liveness, start_loop, wake_overtaken
+from irontree.services.answers.answers import between_steps
 from irontree.services.answers.approve import approve, question_key, wanted_for
 from irontree.services.proposals.again import UNREADABLE
 from irontree.services.proposals.approval import approval_text
@@ -108,7 +109,7 @@ def _ways(wanted: Proposal) -> Mapping[str, Proposal]:
 
 
 def _start(app: App, wanted: Proposal, approver: str) -> State[None]:
-    with app.driver.hold(f"{wanted.what}, publish", wait_seconds=WAIT_FOR_DRIVER):
+    with between_steps(app, f"{wanted.what}, publish", wait_seconds=WAIT_FOR_DRIVER):
         loop = approve(app, wanted, wanted.name, approver)
     start_loop(app, loop.id)
     wake_overtaken(app)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from irontree.app import App
@@ -65,7 +66,7 @@ class ForgeChanges:
         is_due = hint or now - self._looked.get(own, now - EVERY) >= EVERY
         if not (is_due and preferences.automations.reconcile and now - self._emitted.get(own, now - EVERY) >= EVERY):
             return
-        if hint:
+        if hint:  # followed even if the forge is down: the next poll is a minute away
             self._hints.follow(app, hint)
         self._looked[own] = now
         if new := self._new(app):
@@ -91,7 +92,7 @@ AT_ONCE: Final = 5.0
 class RequestChanges:
     """Takes up what happened to requests as soon as a webhook is about one; what it says is not believed (R15)."""
 
-    go_on: Callable[[App], object] = take_up_all
+    go_on: Callable[[App], object] = field(default_factory=lambda: partial(take_up_all, asks_forge=False))
     clock: Callable[[], float] = time.monotonic
     _looked: dict[str, float] = field(default_factory=dict)
     _hints: _Hints = field(default_factory=_Hints)

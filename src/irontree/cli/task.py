@@ -23,6 +23,7 @@ from irontree.domain.plan import Plan
 from irontree.domain.text import nearest, one_line
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt_server
+from irontree.services.answers.answers import between_steps
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
 from irontree.services.execution.steps import require_not_published, waits_with_commit
 from irontree.services.loops import loop as loops
@@ -218,7 +219,7 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
         require_agent(proposal.draft.policy.agent)
     with local_server(app, detach=context.options.detach) as server:
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
-        with app.driver.hold(_doing(proposal), wait_seconds=WAIT_SECONDS):
+        with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.name, app.origin.actor)
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
 
@@ -228,7 +229,7 @@ def _stepwise(context: Context, app: App, proposal: Proposal) -> int:
     tasks = [(task.number, task.status, task.node) for task in proposal.draft.tasks]
     if proposal.draft.plans:
         ask_for_approval(context, app, proposal, loop_mode=False)
-        with app.driver.hold(_doing(proposal), wait_seconds=WAIT_SECONDS):
+        with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):
             published = approve_stepwise(app, proposal, proposal.name, app.origin.actor)
         if proposal.draft.whole:
             tasks = [(number, status, node) for node, number, status in published]
@@ -261,7 +262,7 @@ def _skip(app: App, loop: loops.Loop, key: str) -> tuple[str, ...]:
     world = read_world(app)
     state = world.states.get(key)
     if state and waits_with_commit(world, state):
-        with app.driver.hold(f"{key}, skip", wait_seconds=WAIT_SECONDS):
+        with between_steps(app, f"{key}, skip", wait_seconds=WAIT_SECONDS):
             require_not_published(app, world, state)
     return loops.skip(app, loop.id, key, app.origin.actor)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from irontree.errors import EnvironmentRefused, NotARepository
 from irontree.repository.git import Git
+
+_USAGE: Final = 129
+"""How git ends over an option that it does not know: one before 2.36 lists worktrees by lines alone."""
 
 
 class Worktree(NamedTuple):
@@ -45,16 +48,18 @@ def _require_text(folder: Path) -> None:
 
 def worktrees(git: Git) -> tuple[Worktree, ...]:
     """All worktrees, the main one first. Raises NotARepository if there is no repository."""
-    answer = git.ask("worktree", "list", "--porcelain", "-z")
+    answer, end = git.ask("worktree", "list", "--porcelain", "-z"), "\0"
+    if answer.exit_code == _USAGE:
+        answer, end = git.ask("worktree", "list", "--porcelain"), "\n"
     if answer.exit_code != 0:
         reason = answer.stderr.decode("utf-8", "replace").strip()
         raise NotARepository(f"{git.folder}: {reason}", remedy="go to a git repository, or make one with `git init`")
-    entries = answer.stdout.decode("utf-8", "surrogateescape").split("\0\0")
-    return tuple(_entry(entry) for entry in entries if entry)
+    entries = answer.stdout.decode("utf-8", "surrogateescape").split(2 * end)
+    return tuple(_entry(entry, end) for entry in entries if entry)
 
 
-def _entry(text: str) -> Worktree:
-    fields = dict(line.partition(" ")[::2] for line in text.split("\0"))
+def _entry(text: str, end: str) -> Worktree:
+    fields = dict(line.partition(" ")[::2] for line in text.split(end))
     return Worktree(Path(fields["worktree"]), fields.get("branch"), "bare" in fields)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pytest
 
 from irontree.errors import EnvironmentRefused, NotARepository
@@ -154,3 +157,15 @@ def test_a_folder_whose_name_is_no_text_is_refused_in_words(project, tmp_path):
     with pytest.raises(EnvironmentRefused, match="is not UTF-8 text") as refused:
         project.opened(there)
     assert "rename the folder" in refused.value.remedy
+
+
+def test_a_git_that_lists_worktrees_by_lines_alone_will_do(project, tmp_path):
+    """Those before 2.36, which several systems still have."""
+    real = shutil.which("git")
+    old = tmp_path / "bin" / "git"
+    old.parent.mkdir()
+    old.write_text(f'#!/bin/sh\ncase "$*" in *"worktree list"*" -z"*) exit 129;; esac\nexec {real} "$@"\n')
+    old.chmod(0o755)
+    git(project.root, "worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
+    path = f"{old.parent}{os.pathsep}{os.environ['PATH']}"
+    assert project.opened(tmp_path / "linked", PATH=path).root == project.root

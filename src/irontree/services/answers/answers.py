@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -93,9 +92,9 @@ def between_steps(app: App, what: str, *, wait_seconds: float = 0) -> Iterator[N
 
 
 def give_way(app: App) -> None:
-    """Wait while an answer is being recorded: what comes next depends on it."""
-    while app.alive(ANSWERING).holder():
-        time.sleep(LOOK_EVERY)
+    """Wait while an answer is being recorded, or until a stop is asked for: what comes next depends on it."""
+    while app.alive(ANSWERING).holder() and not app.cancel.wait(LOOK_EVERY):
+        pass
 
 
 def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | None = None) -> TaskState:

@@ -218,8 +218,6 @@ def _ask_people_where_due(app: App, state: TaskState, request: PullRequest) -> N
         return
     publish = read_world(app).plan(state).policy.publish
     reviewers, assignees = publish.reviewers or (), publish.assignees or ()
-    if not (reviewers or assignees):
-        return
     forge, warnings = app.forge(), ledger.warnings
     for what, ask, people in (("reviewers", forge.request_reviews, reviewers), ("assignees", forge.assign, assignees)):
         try:
