@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,6 +87,8 @@ class Place:
             finally:
                 os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        while self.repository.locks._is_worked_in():  # git dies a moment after its parent
+            time.sleep(0.01)
         git(self.root, "config", "--unset", "filter.dying.smudge", check=False)
 
     def lay_out(self, *paths: str, index: bool = False) -> None:
