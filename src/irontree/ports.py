@@ -108,6 +108,9 @@ class Lease(Lock, Protocol):
     def left(self) -> LeftLease | None:
         """A lease left by one of our own processes, which the kernel says is gone: needs no confirmation."""
 
+    def remove_left(self) -> None:
+        """Remove a lease that `left` names; one that is held again by then stays."""
+
     def override(self) -> None:
         """Remove a stale one of another tool or host; any other stays."""
 

@@ -29,6 +29,11 @@ class OnDisk:
             f'loop_id: "{OTHER_ID}"\nholder_pid: {os.getpid()}\nheartbeat_at: "2026-04-22T12:00:00Z"\n'
         )
 
+    def put_own(self) -> None:
+        """As a process of ours leaves it that is shot."""
+        self._path.parent.mkdir(exist_ok=True)
+        self.lease.write(LOOP_ID)
+
     def wait_for_a_day(self) -> None:
         self._clock.advance(days=1)
 
@@ -39,6 +44,9 @@ class InMemory:
 
     def put_theirs(self) -> None:
         self.lease.other = LeftLease(OTHER_ID, f"loop {OTHER_ID}, process 7")
+
+    def put_own(self) -> None:
+        self.lease.own = LeftLease(LOOP_ID, f"loop {LOOP_ID}, process 7")
 
     def wait_for_a_day(self) -> None:
         self.lease.is_old = True
@@ -76,3 +84,16 @@ def test_a_stale_one_keeps_us_out_too_until_it_is_overridden(subject):
     subject.lease.override()
     with subject.lease.hold(LOOP_ID):
         assert subject.lease.holder().what == LOOP_ID
+
+
+def test_one_that_our_own_dead_process_left_is_named_and_removed(subject):
+    subject.put_own()
+    assert subject.lease.left().loop_id == LOOP_ID
+    subject.lease.remove_left()
+    assert subject.lease.left() is None
+
+
+def test_what_another_tool_left_is_not_removed_as_ours(subject):
+    subject.put_theirs()
+    subject.lease.remove_left()
+    assert OTHER_ID in subject.lease.foreign()

@@ -290,6 +290,13 @@ class LoopLease(_LockFile):
         found = self.found()
         return self._left(found) if found and found.ours and self.holder() is None else None
 
+    def remove_left(self) -> None:
+        """Remove the file, under the lock that its writer no longer holds."""
+        with suppress(Busy), self._lock.hold("a lease that was left"):
+            found = self.found()
+            if found and found.ours:
+                self._delete()
+
     def write(self, loop_id: str) -> None:
         """Say that this loop is active from now on."""
         now = self._now()

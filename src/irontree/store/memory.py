@@ -252,6 +252,9 @@ class MemoryLease(_OfAnotherTool[LeftLease], MemoryLock):
         """What was given as `own`."""
         return self.own
 
+    def remove_left(self) -> None:
+        self.own = None
+
 
 class MemoryRunLock(_OfAnotherTool[str]):
     """The port `RunLock`; `held` is what was written last."""

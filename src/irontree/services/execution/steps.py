@@ -109,11 +109,19 @@ def settle_leftovers(app: App, *, spare: str = "") -> World:
     """
     app.children.kill_leftovers()
     app.run_lock.remove()  # a driver that died after an attempt's last event left it
+    _remove_lease_of_ended_loop(app)
     world = read_world(app)
     cut_off = [s for s in world.states.values() if _cut_off(world, s) and s.task_key != spare]
     for state in cut_off:
         recover(app, state.issue_number)
     return read_world(app) if cut_off else world
+
+
+def _remove_lease_of_ended_loop(app: App) -> None:
+    """Remove `active.lock` of a loop whose process died behind its last event; that of an open loop is taken over."""
+    left = app.lease.left()
+    if left and left.loop_id in app.loops.ids() and not loop.read_loop(app, str(left.loop_id)).is_open:
+        app.lease.remove_left()
 
 
 def catch_up(app: App) -> None:

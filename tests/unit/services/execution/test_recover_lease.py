@@ -9,7 +9,7 @@ from irontree.domain.state import Phase
 from irontree.errors import Busy
 from irontree.ports import LeftLease
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.execution.steps import STALE_LEASE, recover_lease
+from irontree.services.execution.steps import STALE_LEASE, catch_up, recover_lease
 from irontree.services.loops import loop as loops
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import ONE_TASK, Scene, nobody, prepared
@@ -119,3 +119,19 @@ def test_a_living_loop_of_another_tool_is_never_taken_over(scene):
     with pytest.raises(Busy, match="another tool's loop is active"):
         scene.drive(loop)
     assert scene.events() == ["task_published"]
+
+
+def test_what_a_loop_left_that_had_ended_is_removed_with_the_next_command(scene):
+    """Its process was shot between its last event and the end of its lease."""
+    loop = scene.start(ONE_TASK)
+    assert scene.drive(loop).reason == "goal_reached"
+    scene.lease.own = LeftLease(loop.id, "loop, process 7")
+    catch_up(scene.app)
+    assert scene.lease.left() is None
+
+
+def test_what_an_open_loop_left_stays_until_it_is_taken_over(scene):
+    loop = scene.start(ONE_TASK)
+    scene.lease.own = left = LeftLease(loop.id, "loop, process 7")
+    catch_up(scene.app)
+    assert scene.lease.left() == left
