@@ -90,10 +90,14 @@ class RealGiteaStage:
         for login, permission in (("irontree", "admin"), ("writer", "write")):
             server.ask("PUT", f"{self.home}/collaborators/{login}", OWNER, permission=permission)
         self.push("main", BASE_SHA)
-        self.ours, self.stranger = (
-            Translated(forge_with(Location(server.url, f"{OWNER}/{self.name}"), server.tokens[login]), commits)
-            for login in ("irontree", "mallory")
-        )
+        self.ours, self.stranger = (self._forge(login) for login in ("irontree", "mallory"))
+
+    def afresh(self) -> Any:
+        return self._forge("irontree")
+
+    def _forge(self, login: str) -> Translated:
+        there = Location(self.server.url, f"{OWNER}/{self.name}")
+        return Translated(forge_with(there, self.server.tokens[login]), self._commits)
 
     def push(self, branch: str, sha: str) -> None:
         real = self._commits[sha]
@@ -127,3 +131,21 @@ class RealGiteaStage:
     def change_comment(self, number: int, comment_id: str, body: str) -> None:
         time.sleep(1.1)  # its times are in whole seconds
         self.server.ask("PATCH", f"{self.home}/issues/comments/{comment_id}", OWNER, body=body)
+
+    def people(self, number: int) -> tuple[list[str], list[str]]:
+        issue = self.server.ask("GET", f"{self.home}/issues/{number}", OWNER)
+        pull = self.server.ask("GET", f"{self.home}/pulls/{number}", OWNER) if issue["pull_request"] else {}
+        return _logins(issue["assignees"]), _logins(pull.get("requested_reviewers"))
+
+    def related(self, number: int) -> tuple[list[int], list[int]] | None:
+        """Gitea knows no parts."""
+        on = self.server.ask("GET", f"{self.home}/issues/{number}/dependencies", OWNER)
+        return [issue["number"] for issue in on], []
+
+    def reactions(self, number: int, comment_id: str) -> set[tuple[str, str]] | None:
+        shown = self.server.ask("GET", f"{self.home}/issues/comments/{comment_id}/reactions", OWNER)
+        return {(each["user"]["login"], each["content"]) for each in shown or ()}
+
+
+def _logins(users: list[Any] | None) -> list[str]:
+    return [user["login"] for user in users or ()]
