@@ -53,8 +53,8 @@ class Locks(Protocol):
     def during(self, command: str, git_dir: Path) -> AbstractContextManager[Callable[[], None]]:
         """Note that *command* is at work; what this gives is called when git has ended by itself."""
 
-    def clear(self, standing: str = "") -> bool:
-        """Remove those that a git of ours left; whether any was removed. *standing* is one that was in the way."""
+    def clear(self, standing: str = "") -> None:
+        """Remove those that a git of ours left. *standing* is one that was in the way."""
 
 
 class StandingLock(NamedTuple):
@@ -88,7 +88,7 @@ class UsersLocks:
                 file.flush()
             yield path.unlink
 
-    def clear(self, standing: str = "") -> bool:
+    def clear(self, standing: str = "") -> None:
         """Remove what dead commands of ours left, and *standing* if it is a lock of a ref that only we write.
 
         Raises EnvironmentRefused if a file cannot be removed.
@@ -98,7 +98,7 @@ class UsersLocks:
         if ours is not None and not self._is_ours(ours):
             ours = None
         if not (notes or ours) or self._is_worked_in():
-            return False
+            return
         left = {path for note in notes for path in self._left_by(note)} | ({ours} if ours else set())
         with disk_errors(self.common_dir):
             for path in sorted(left):
@@ -106,7 +106,6 @@ class UsersLocks:
                 self.note(f"removed {path}: a git command of this program was killed and left it")
             for note in notes:
                 note.path.unlink(missing_ok=True)
-        return bool(left)
 
     def standing(self) -> tuple[StandingLock, ...]:
         """Locks older than a minute while no git is at work here: nobody will remove them."""
@@ -159,12 +158,10 @@ class PrivateLocks:
         """Nothing has to be noted."""
         return nullcontext(_nothing)
 
-    def clear(self, standing: str = "") -> bool:  # noqa: ARG002 - all are ours
+    def clear(self, standing: str = "") -> None:  # noqa: ARG002 - all are ours
         """Remove them all."""
-        found = self.found()
-        for path in found:
+        for path in self.found():
             path.unlink(missing_ok=True)
-        return bool(found)
 
     def found(self) -> tuple[Path, ...]:
         """Those that are there."""

@@ -17,27 +17,27 @@ def as_seen_by(server: GiteaServer, **account: object) -> GiteaForge:
     return GiteaForge(settings(server, server.contents.account("irontree", **account)))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
-def test_an_owner_sees_exactly_who_may_push(server: GiteaServer, row: Row):
-    forge = as_seen_by(server, permission="owner")
+def arrange(server: GiteaServer, row: Row) -> None:
+    """Let *somebody* have what the row says."""
     server.contents.account("somebody", row.collaborator)
     server.contents.teams = [] if row.organization else None
     for index, units in enumerate(row.teams):
         server.contents.team(
             f"team-{index}", "somebody", permission=units.get("permission", "none"), **row.units(index)
         )
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_an_owner_sees_exactly_who_may_push(server: GiteaServer, row: Row):
+    forge = as_seen_by(server, permission="owner")
+    arrange(server, row)
     assert forge.may_write("somebody") is row.may_push
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_whoever_sees_less_takes_nobody_for_a_writer_who_is_none(server: GiteaServer, row: Row):
     forge = as_seen_by(server, permission="write")
-    server.contents.account("somebody", row.collaborator)
-    server.contents.teams = [] if row.organization else None
-    for index, units in enumerate(row.teams):
-        server.contents.team(
-            f"team-{index}", "somebody", permission=units.get("permission", "none"), **row.units(index)
-        )
+    arrange(server, row)
     assert not forge.may_write("somebody")
 
 
