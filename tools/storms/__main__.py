@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tools.storms.driver import Storm
+from tools.storms.project import keep_template
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "storms"
 RESULTS = FOLDER / "results.jsonl"
 AT_A_TIME = 2
+WITHOUT_TEMPLATE = 6
+"""Each so many storms, one begins without a database of the private server."""
 
 
 def main() -> int:
@@ -44,7 +47,7 @@ def storm(seed: int, *, keep: bool) -> dict[str, Any]:
     """Make that storm; its folder stays if it has complaints, or if it is to be kept."""
     folder = FOLDER / f"storm-{seed}"
     shutil.rmtree(folder, ignore_errors=True)
-    made = Storm(seed, folder)
+    made = Storm(seed, folder, keep_template(FOLDER) if seed % WITHOUT_TEMPLATE else None)
     try:
         made.run()
     except Exception:  # noqa: BLE001 (one that cannot be driven must not end the others)

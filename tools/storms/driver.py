@@ -103,11 +103,13 @@ class Outcome:
 class Storm:
     """One storm, all of it chosen by its seed."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, template: Path | None = None) -> None:
+        """One that begins with the *template* database of the private server; without, the program makes one."""
         self._random = random.Random(seed)  # noqa: S311 (repeatable, no secret)
         self.kind = KINDS[seed % len(KINDS)]
         self.outcome = Outcome(seed, self.kind)
         self.place = Place(folder)
+        self._template = template
         self.facts = oracle.Facts(self.kind)
         self.planned = [self._kill() for _ in range(self._random.randint(3, 7))]
         self._sends_back = self._random.random() < 0.3  # noqa: PLR2004
@@ -137,7 +139,8 @@ class Storm:
     # --- the course of it -----------------------------------------------------------------------------------
 
     def _storm(self) -> None:
-        project.lay_out(self.place.folder, self.kind, round(self._random.uniform(0.1, 0.6), 2))
+        pace = round(self._random.uniform(0.1, 0.6), 2)
+        project.lay_out(self.place.folder, self.kind, pace, self._template)
         self._command("init")
         if not (self.place.state / "config.yml").exists():
             self._command("init", quiet=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -132,11 +134,25 @@ def git(folder: Path, *words: str, check: bool = True) -> str:
     return done.stdout.strip("\n")
 
 
-def lay_out(folder: Path, kind: str, pace: float) -> Place:
-    """Make the sample of that kind in the new *folder*; its agent sleeps twice *pace* seconds."""
+def keep_template(folder: Path) -> Path:
+    """An empty database of the private server in *folder*, for storms to begin with: each saves 17 s of migrations."""
+    words = [sys.executable, "-m", "irontree.flows.server.private", "--folder", str(folder), "--build-template"]
+    subprocess.run(words, check=True)
+    return folder / "template.db"
+
+
+def lay_out(folder: Path, kind: str, pace: float, template: Path | None = None) -> Place:
+    """Make the sample of that kind in the new *folder*; its agent sleeps twice *pace* seconds.
+
+    The *template* database is put where the program keeps its own.
+    """
     place = Place(folder)
     for made in (place.project, place.home, place.outputs):
         made.mkdir(parents=True)
+    if template:
+        server = place.home / ".local/state/irontree" / f"prefect-{version('prefect')}"
+        server.mkdir(parents=True)
+        shutil.copy(template, server)
     (folder / "agent.sh").write_text(AGENT.format(pace=pace), encoding="utf-8")
     git(place.project, "init", "--quiet", "--initial-branch=main")
     _name(place.project, "Ada")
