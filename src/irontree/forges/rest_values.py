@@ -261,6 +261,17 @@ def writes_code(team: Json) -> bool:
     return whole in {"admin", "owner"} or (team.get("units_map") or {}).get("repo.code") in {"write", "admin", "owner"}
 
 
+def speaks_of_code(team: Json) -> bool:
+    """Whether the team has an entry for code, be it `none`; one of administrators needs none."""
+    return team["permission"] in {"admin", "owner"} or "repo.code" in (team.get("units_map") or {})
+
+
+def version_of(data: Json) -> tuple[int, ...]:
+    """The first two numbers of a server's version, `(1, 24)`; nothing of one that does not begin so."""
+    found = re.match(r"(\d+)\.(\d+)", str(data.get("version", "")))
+    return tuple(map(int, found.groups())) if found else ()
+
+
 def is_of_our_branch(shown: Json, head: str) -> bool:
     """Whether a pull request is of that branch, and of the repository itself, not of a fork's branch of that name."""
     same_repository: bool = shown["head"]["repo_id"] == shown["base"]["repo_id"]
