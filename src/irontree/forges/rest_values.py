@@ -67,7 +67,7 @@ def facts_of(data: Json, account: str, *, can_write: bool) -> RepositoryFacts:
         account=account,
         can_write=can_write,
         archived=data["archived"],
-        has_issues=data["has_issues"],
+        has_issues=data["has_issues"] and not data.get("external_tracker"),
         has_pull_requests=data.get("has_pull_requests", True),
         empty=data.get("empty", False),
     )
@@ -139,6 +139,10 @@ _GITHUB_VERDICTS: Final[Mapping[str, ReviewVerdict]] = {
     "COMMENTED": "commented",
     "DISMISSED": "dismissed",
 }
+FORBID_PUSHES: Final = frozenset(
+    {"pull_request", "merge_queue", "update", "required_status_checks", "required_deployments", "workflows"}
+)
+"""Types of rules under which nobody pushes a new commit to the branch itself."""
 _GOOD: Final = {"success", "neutral", "skipped"}
 _LOG_STAMP: Final = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _EXCERPT: Final = 4000
@@ -161,6 +165,36 @@ def github_pull(data: Json) -> PullRequest:
         merged_by=((data.get("merged_by") or {}).get("login") or GHOST) if merged else None,
         url=data["html_url"],
     )
+
+
+def protection_forbids(data: Json, login: str) -> bool:
+    """Whether the classic protection of a branch, as administrators are shown it, keeps *login* from pushing to it.
+
+    Administrators are bound only where it says so. Whom a team includes is not looked up: the push finds out.
+    """
+    if not (data.get("enforce_admins") or {}).get("enabled"):
+        return False
+    reviews, pushers = data.get("required_pull_request_reviews"), data.get("restrictions")
+    checks = data.get("required_status_checks") or {}
+    return bool(
+        (reviews and not _may_include(reviews.get("bypass_pull_request_allowances") or {}, login))
+        or (pushers and not _may_include(pushers, login))
+        or checks.get("contexts")
+        or checks.get("checks")
+        or (data.get("lock_branch") or {}).get("enabled")
+    )
+
+
+def _may_include(group: Json, login: str) -> bool:
+    named = {user["login"].casefold() for user in group.get("users") or ()}
+    return login.casefold() in named or bool(group.get("teams") or group.get("apps"))
+
+
+def lacking_scopes(told: str, *, private: bool) -> tuple[str, ...]:
+    """What a classic token lacks. Tokens of other kinds tell no scopes, nor does one that has none at all."""
+    scopes = {*filter(None, told.replace(",", " ").split())}
+    enough = {"repo"} if private else {"repo", "public_repo"}
+    return ("repo",) if scopes and not scopes & enough else ()
 
 
 def github_verdict(data: Json) -> ReviewVerdict:
