@@ -361,7 +361,7 @@ class EffectLedger:
     shown: str = ""
     """Digest of what the issue's text says between our markers; empty if it is as it was published."""
     people_asked: str = ""
-    """The request whose reviewers were asked and that was assigned; empty if there was none."""
+    """The request whose reviewers were asked and that was assigned; `2 reviewers` before it is assigned."""
     approval_seen: str = ""
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
 
