@@ -550,6 +550,9 @@ class IssueTracker(Protocol):
     def read_issue(self, number: int) -> Issue | None:
         """The issue; None if there is none."""
 
+    def read_text(self, number: int) -> str | None:
+        """The text of an issue alone, as `read_issue` has it; None if there is none. Nobody is asked who wrote it."""
+
     def find_issues(self, *markers: str) -> tuple[Issue, ...]:
         """Issues whose body holds one of *markers* as a line of its own, lowest number first; pull requests left out.
 

@@ -74,6 +74,11 @@ class GiteaForge:
         shown = self._look(f"issues/{number}")
         return self._issue(shown) if shown else None
 
+    def read_text(self, number: int) -> str | None:
+        """The text of the issue or pull request; None if there is none."""
+        shown = self._look(f"issues/{number}")
+        return rest.text_of(shown) if shown else None
+
     def find_issues(self, *markers: str) -> tuple[Issue, ...]:
         """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
         return self._index.find(markers, self.read_issue)

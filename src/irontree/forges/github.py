@@ -71,6 +71,11 @@ class GithubForge:
         data = self._read(number)
         return None if data is None else self._issue(data)
 
+    def read_text(self, number: int) -> str | None:
+        """The text of the issue or pull request; None if there is none (any more)."""
+        data = self._read(number)
+        return None if data is None else rest.text_of(data)
+
     def find_issues(self, *markers: str) -> tuple[Issue, ...]:
         """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
         return self._index.find(markers, self.read_issue)

@@ -33,6 +33,11 @@ def author_of(data: Json) -> str:
     return str((data.get("user") or {}).get("login") or GHOST)
 
 
+def text_of(data: Json) -> str:
+    """The text of an issue or a pull request."""
+    return _text(data["body"])
+
+
 def is_pull(data: Json) -> bool:
     """Whether what looks like an issue is a pull request."""
     return data.get("pull_request") is not None
@@ -43,7 +48,7 @@ def issue_of(data: Json, *, trusted: bool) -> Issue:
     return Issue(
         number=data["number"],
         title=data["title"],
-        body=_text(data["body"]),
+        body=text_of(data),
         state=_state(data),
         labels=tuple(label if isinstance(label, str) else label["name"] for label in data["labels"] or ()),
         author=author_of(data),

@@ -22,7 +22,7 @@ from tests.support.world import GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene
 
 
 class SilentAbout:
-    """A forge that does not answer when one of its issues is read."""
+    """A forge that does not answer when the text of one of its issues is read."""
 
     def __init__(self, forge: Any, number: int) -> None:
         self._forge, self._number = forge, number
@@ -30,10 +30,10 @@ class SilentAbout:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._forge, name)
 
-    def read_issue(self, number: int) -> Any:
+    def read_text(self, number: int) -> Any:
         if number == self._number:
             raise RemoteUnavailable("it does not answer")
-        return self._forge.read_issue(number)
+        return self._forge.read_text(number)
 
 
 def body(scene: Scene, key: str = GREETING) -> str:
@@ -43,7 +43,7 @@ def body(scene: Scene, key: str = GREETING) -> str:
 def watch(scene: Scene) -> list[str]:
     """The calls to the forge about issues, from now on."""
     calls: list[str] = []
-    methods = ("read_issue", "edit_issue", "set_labels")
+    methods = ("read_issue", "read_text", "edit_issue", "set_labels")
     scene.forge_seen = Watched(scene.forge_seen, methods, lambda call, side: side == "before" and calls.append(call))
     return calls
 
@@ -110,7 +110,8 @@ def test_each_change_that_is_shown_is_a_look_and_an_edit_and_nothing_is_asked_if
     perform(scene.app, Run(GREETING))
     shown, labels = calls.count("edit_issue"), calls.count("set_labels")
     assert 1 <= shown <= labels
-    assert calls.count("read_issue") == shown
+    assert calls.count("read_text") == shown
+    assert "read_issue" not in calls, "that also asks who wrote it"
     calls.clear()
     reconcile(scene.app)
     assert "edit_issue" not in calls
