@@ -59,3 +59,12 @@ def test_the_helper_gives_the_login_to_its_own_place_alone(url: str, asked: str,
         helper = next(word for word in reached.words if word.endswith("socket"))
         said = ask(helper.split()[-1], f"protocol={protocol}\nhost={host}\n\n".encode())
     assert said.decode() == answer
+
+
+def test_after_a_name_in_the_address_come_the_users_helpers_and_then_the_token_of_the_environment():
+    url = "https://me@github.com/a/b"
+    with reaching("origin", [url], [url], (("credential.helper", "store"),), {"GH_TOKEN": "env-token"}) as reached:
+        values = [word.partition("helper=")[2] for word in reached.words if word.startswith("credential.")]
+        answers = [ask(value.split()[-1], b"protocol=https\nhost=github.com\n\n") for value in (values[1], values[3])]
+    assert (values[0], values[2]) == ("", "store")
+    assert answers == [b"username=me\n", b"username=x-access-token\npassword=env-token\n"]
