@@ -10,18 +10,18 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
-from irontree.domain.text import LOGIN_IN_URL
 from irontree.processes import handing
 
 _ADDRESS: Final = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<login>[^/?#@]*)@)?(?P<host>[^/?#]*)(?P<rest>.*)"
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<login>[^/?#]*)@)?(?P<host>[^/?#]*)(?P<rest>.*)"
 )
 _OWN_LOGIN: Final = {"https://github.com": ("GITHUB_TOKEN", "GH_TOKEN")}
 """Hosts whose token in the caller's environment git may use where no helper of the user knows a login."""
+_NAME_MAY_BE_A_TOKEN: Final = ("http", "https")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,19 @@ def _parse(url: str) -> _Address:
     if found is None:
         return _Address(url, "")
     place = f"{found['scheme']}://{found['host']}"
-    if not found["login"] or not re.match(LOGIN_IN_URL, url):
+    if not found["login"] or not (":" in found["login"] or found["scheme"].lower() in _NAME_MAY_BE_A_TOKEN):
         return _Address(url, place.lower())
     user, has_password, password = found["login"].partition(":")
     login = _Login(unquote(user), unquote(password) if has_password else None)
     return _Address(f"{place}{found['rest']}", place.lower(), login)
+
+
+def _parse_proxy(url: str) -> _Address:
+    """The same for a proxy, whose name stays: without one git asks no helper for its password."""
+    found = _parse(url if "://" in url else f"http://{url}")
+    if found.login is None or found.login.password is None:
+        return _Address(url, found.place)
+    return replace(found, shown=found.shown.replace("://", f"://{quote(found.login.user, safe='')}@", 1))
 
 
 @contextmanager
@@ -86,6 +94,8 @@ def reaching(
         words, name = list[str](), remote
         if logins:
             name = f"{remote}-without-login"
+            proxies = [_parse_proxy(value) for key, value in settings if key == f"remote.{remote}.proxy"]
+            logins |= {proxy.place: proxy.login for proxy in proxies if proxy.login}
             helpers = _helpers(stack, logins)
             words += _then_the_users([helpers[place] for place in named], logins, settings) if named else ()
             # Like git with the address itself: with a password in it, no other helper is asked.
@@ -129,7 +139,8 @@ def _renamed(
     before = f"remote.{remote}."
     for key, value in settings:
         if key.startswith(before) and key not in (f"{before}url", f"{before}pushurl"):
-            yield f"remote.{name}.{key.removeprefix(before)}={value}"
+            hidden = _parse_proxy(value).shown if key == f"{before}proxy" else value
+            yield f"remote.{name}.{key.removeprefix(before)}={hidden}"
     urls, push_urls = ([_parse(url).shown for url in found] for found in (fetched, pushed))
     yield from (f"remote.{name}.url={url}" for url in urls)
     yield from (f"remote.{name}.pushurl={url}" for url in push_urls)

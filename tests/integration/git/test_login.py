@@ -33,8 +33,9 @@ class _Refusing(BaseHTTPRequestHandler):
         for header, logins in (("Authorization", self.server.seen), ("Proxy-Authorization", self.server.proxied)):
             if said := self.headers[header]:
                 logins.append(base64.b64decode(said.removeprefix("Basic ")).decode())
-        self.send_response(401)
-        self.send_header("WWW-Authenticate", "Basic")
+        asks_proxy = self.path.startswith("http") and not self.headers["Proxy-Authorization"]
+        self.send_response(407 if asks_proxy else 401)
+        self.send_header("Proxy-Authenticate" if asks_proxy else "WWW-Authenticate", "Basic")
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -60,6 +61,7 @@ def login_shown(project, forge: Forge, url: str, **settings: str) -> str:
     git(project.root, "fetch", "origin", check=False)
     by_user = forge.seen[-1]
     forge.seen.clear()
+    forge.proxied.clear()
     with pytest.raises(RemoteFailed):
         project.repository.base(project.target)
     assert forge.seen[-1:] == [by_user]
@@ -94,3 +96,9 @@ def test_a_helper_that_a_user_has_for_one_name_is_asked_for_that_name(project, f
 def test_an_empty_password_is_one(project, forge):
     shown = login_shown(project, forge, forge.url("tok:"), **{"credential.helper": keeping("kept")})
     assert shown == "tok:"
+
+
+def test_a_proxy_that_wants_a_login_gets_it_although_no_command_line_shows_it(project, forge):
+    git(project.root, "config", "remote.origin.proxy", f"http://ann:proxy-secret@127.0.0.1:{forge.server_port}")
+    assert login_shown(project, forge, "http://ada:secret@forge.invalid/project.git") == "ada:secret"
+    assert forge.proxied[-1] == "ann:proxy-secret"
