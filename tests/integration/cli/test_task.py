@@ -247,6 +247,11 @@ def test_what_a_command_said_of_a_loop_is_in_the_backup(shell, loop_id):
     assert kept[-1].endswith("0002-loop-cancelled.yml")
 
 
+def test_one_open_loop_need_not_be_named(shell, loop_id):
+    assert shell("task", "resume", "cancel").out.startswith(f"Loop {loop_id} cancelled.")
+    assert "No loop is open" in shell("task", "resume").err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
