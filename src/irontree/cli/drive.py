@@ -36,6 +36,7 @@ from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import uncommitted_documents
 from irontree.services.record import World, closed_by_users, read_world
+from irontree.services.views.checkout import not_part_of_work
 from irontree.services.views.overview import SERVING, SKIPPED, IssueRow, overview, state_words
 
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ class Drive:
         from irontree.cli.follow import ShownSoFar as Shown
 
         shown, began = Shown.all_of(self.app, loop_id), time.monotonic()  # others work during the wait too
+        self._tell_left_out(loop_id)
         self._say("Waiting for the Prefect server ...")
         environment = self.server.environment()
         adopt(environment, self.server.folder)
@@ -224,6 +226,15 @@ class Drive:
                 return self._ending(loop_id, status)
             began, self.shoot = time.monotonic(), None
             self._say("\nShot the flows in the middle of that (SIGKILL). Starting again ...")
+
+    def _tell_left_out(self, loop_id: str) -> None:
+        """Say what of the checkout work starts without, for it goes by what is committed (decision 0021)."""
+        plans = read_world(self.app).plans
+        ours = [plans[key] for key in read_loop(self.app, loop_id).keys if key in plans]
+        documents = tuple({plan.spec_path for plan in ours})
+        for target in dict.fromkeys(plan.policy.publish for plan in ours):
+            for line in not_part_of_work(self.app, target, documents):
+                self._say(line)
 
     def _pass_on(self) -> None:
         """Show what the private server says to its users."""
@@ -300,10 +311,10 @@ class Drive:
             self._say(f"Done, and left for a person to close (issue.close_on_done): #{', #'.join(map(str, left))}")
 
     def _tell_uncommitted(self, loop_id: str) -> None:
-        """Name uncommitted documents: work starts from commits, so the next document would be refused."""
+        """Name documents that are done and that nobody else has."""
         for path in uncommitted_documents(self.app, read_loop(self.app, loop_id).keys):
             commit = f"git add {shlex.quote(path)} && git commit -m {shlex.quote(f'Add {path}')}"
-            self._say(f"{path} is in no commit yet. Before the next one: {commit}")
+            self._say(f"{path} is in no commit yet: {commit}")
 
     def _leave_to_worker(self, loop_id: str) -> int:
         from irontree.flows.runs.recovery import close_overtaken, start_loop

@@ -122,7 +122,7 @@ def test_stepwise_publishes_and_stops_there_and_the_same_again_finds_what_is_the
         (("SPEC.md", "--answer", "accept"), "is not understood"),
         (("SPEC.md", "--answer", "issue-4=accept"), "there is no such issue here"),
         (("SPEC.md", "--answer", "third-text=accept"), "there is no such task here"),
-        (("resume",), "Which loop"),
+        (("resume",), "No loop is open"),
         (("resme", "2026-04-22-1432-a3f8b2"), "did you mean resume?"),
         (("resume", "2026-04-22-1432-a3f8b2", "cancle"), "“cancle” is no way to resume; did you mean cancel?"),
         (("resume", "2026-04-22-1432-a3f8b2"), "Loop 2026-04-22-1432-a3f8b2 not found"),
