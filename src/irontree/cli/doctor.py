@@ -26,7 +26,7 @@ from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
 from irontree.services.record import read_world
-from irontree.services.views.checkout import lagging, not_part_of_work, unpushed
+from irontree.services.views.checkout import lagging, not_part_of_work, targets, unpushed
 from irontree.services.views.overview import backup_trouble
 from irontree.services.work.preflight import blockers_of, forge_blockers, require_agent
 from irontree.store.locks import flock_works
@@ -192,7 +192,7 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     yield from (Examined("bad", blocker.check, blocker.message, blocker.remedy) for blocker in found)
     told = (*not_part_of_work(app, policy.publish, documents), *unpushed(app, policy.publish))
     yield from (Examined("note", "checkout", words) for words in told)
-    yield from (Examined("note", "checkout", *behind) for behind in lagging(app, world))
+    yield from (Examined("note", "checkout", *behind) for behind in lagging(app, targets(world)))
     if policy.container and not found:
         yield Examined("good", "container", f"{policy.container.image} ({policy.container.engine})")
     if not found:

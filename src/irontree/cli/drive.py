@@ -19,7 +19,7 @@ from irontree.cli.context import Context, program_for
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
-from irontree.domain.text import one_line, printable
+from irontree.domain.text import few, one_line, printable
 from irontree.domain.values import short_sha
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
 from irontree.flows.server.connection import (
@@ -31,12 +31,13 @@ from irontree.flows.server.connection import (
 )
 from irontree.flows.server.private import LocalServer
 from irontree.services.loops.choice import replacement
-from irontree.services.loops.loop import left_out, read_loop
+from irontree.services.loops.loop import left_out, read_loop, read_loops
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import uncommitted_documents
+from irontree.services.questions.questions import open_questions
 from irontree.services.record import World, closed_by_users, read_world
-from irontree.services.views.checkout import not_part_of_work
+from irontree.services.views.checkout import lagging, not_part_of_work, targets
 from irontree.services.views.overview import SERVING, SKIPPED, IssueRow, overview, state_words
 
 if TYPE_CHECKING:
@@ -288,11 +289,10 @@ class Drive:
         return PlainScreen(self.console.out, program_for(self.app.repository.root))
 
     def _ending(self, loop_id: str, status: str) -> int:
-        """Show the final tree and what to type next, but no address that is no longer served."""
+        """Show the loop's final tree and what to type next, but no address that is no longer served."""
         self._say("")
-        gone = left_out(read_loop(self.app, loop_id), read_world(self.app))
-        for row in overview(self.app).issues:
-            self._say(tree_line(row, skipped=row.task_key in gone))
+        for line in final_lines(self.app, loop_id):
+            self._say(line)
         for answer in self.prepared:
             self._say(f"Not used, nothing asked for it: --answer {answer.text!r}")
         if status == "completed":
@@ -330,6 +330,21 @@ class Drive:
 
 
 # --- the issue tree with states ---------------------------------------------------------------------------
+
+
+def final_lines(app: App, loop_id: str) -> Iterator[str]:
+    """The loop's issues with their states, who else waits for the user, and what the user's checkout lacks."""
+    world, (loops, _) = read_world(app), read_loops(app)
+    loop = read_loop(app, loop_id)
+    gone, ours = left_out(loop, world), frozenset(loop.entity.task_keys)
+    rows = [row for row in overview(app).issues if row.task_key in ours]
+    least = min((row.depth for row in rows), default=0)
+    for row in rows:
+        yield tree_line(row._replace(depth=row.depth - least), skipped=row.task_key in gone)
+    asking = (question for question in open_questions(app, world, loops) if question.task_key not in ours)
+    if others := [f"#{question.issue_number}" for question in asking if question.issue_number]:
+        yield f"Outside this loop, {few(others)} {'waits' if len(others) == 1 else 'wait'} for you: irontree status"
+    yield from (f"{what[0].upper()}{what[1:]}: {remedy}" for what, remedy in lagging(app, targets(world)))
 
 
 _MARKS = {"done": "✓", "blocked": "!", "waiting for acceptance": "?", "failed, attempts used up": "✗", SKIPPED: "-"}

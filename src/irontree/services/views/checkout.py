@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from irontree.app import App
 from irontree.domain.plan import PublishPolicy
@@ -33,9 +33,14 @@ def unpushed(app: App, target: PublishPolicy) -> tuple[str, ...]:
     )
 
 
-def lagging(app: App, world: World) -> Iterator[tuple[str, str]]:
+def targets(world: World) -> tuple[PublishPolicy, ...]:
+    """Where the approved work is published."""
+    return tuple(dict.fromkeys(plan.policy.publish for plan in world.plans.values()))
+
+
+def lagging(app: App, where: Iterable[PublishPolicy]) -> Iterator[tuple[str, str]]:
     """The user's own target branches that lack commits of the remote, as last fetched; each with what to do."""
-    for target in dict.fromkeys(plan.policy.publish for plan in world.plans.values()):
+    for target in where:
         found = app.repository.standing(target)
         if found.behind:
             commits = "1 commit" if found.behind == 1 else f"{found.behind} commits"

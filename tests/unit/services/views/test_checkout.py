@@ -9,7 +9,7 @@ import pytest
 from irontree.domain.plan import PublishPolicy
 from irontree.ports import Checkout, Standing
 from irontree.repository.memory import MemoryRepository
-from irontree.services.views.checkout import lagging, not_part_of_work, unpushed
+from irontree.services.views.checkout import lagging, not_part_of_work, targets, unpushed
 from tests.support.world import ONE_TASK, Scene
 
 TIP = "1234abc" + "0" * 33
@@ -72,13 +72,15 @@ def test_commits_that_only_the_user_has_are_counted(scene, repository, ahead, sa
 
 
 def test_a_branch_that_lacks_commits_is_told_with_what_is_in_the_way_and_what_to_do(scene, repository):
-    assert list(lagging(scene.app, scene.world)) == []
+    assert list(lagging(scene.app, targets(scene.world))) == []
     scene.publish(ONE_TASK)
-    assert list(lagging(scene.app, scene.world)) == []
+    assert list(lagging(scene.app, targets(scene.world))) == []
     repository.stands = Standing(0, 6, "", "`git pull`")
-    assert list(lagging(scene.app, scene.world)) == [("your own main is 6 commits behind origin/main", "`git pull`")]
+    assert list(lagging(scene.app, targets(scene.world))) == [
+        ("your own main is 6 commits behind origin/main", "`git pull`")
+    ]
     repository.stands = Standing(0, 1, "changes in no commit: a.py", "commit or stash them, then `git pull`")
-    assert list(lagging(scene.app, scene.world)) == [
+    assert list(lagging(scene.app, targets(scene.world))) == [
         (
             "your own main is 1 commit behind origin/main and cannot follow: changes in no commit: a.py",
             "commit or stash them, then `git pull`",
