@@ -76,9 +76,10 @@ def ask_for_approval(
     wanted.require_clear()
     if given is None:
         if not asked_here:
+            how = command or f"add --approve {wanted.shown_name}"
             raise ApprovalRefused(
                 f"{wanted.what} is not approved, and nobody is here to ask",
-                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}{_by_comment(wanted)}",
+                remedy=f"look at the plan above, then {how}{_by_comment(wanted)}",
             )
         meanwhile()
         _ask(context.console, loop_mode=loop_mode)
@@ -103,7 +104,7 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
         return OK
     flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
     chosen = (flag for flag, given in flags.items() if given)
-    answer = " ".join(("irontree task", shlex.quote(wanted.intent), *chosen, "--approve", wanted.name))
+    answer = " ".join(("irontree task", shlex.quote(wanted.intent), *chosen, "--approve", wanted.shown_name))
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK
 

@@ -189,7 +189,7 @@ def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[
     """Show the proposal, or ask for approval and follow its loop (protocol, Intent Resolution)."""
     options = context.options
     if options.plan:
-        return show_plan(context, app, proposal, _plan_data(proposal))
+        return show_plan(context, app, proposal, plan_data(proposal))
     if options.what_if:
         titles = {node.task_key: node.title for node, _ in proposal.todo}
         return _show_ahead(context, foresee_plan(app, proposal.todo, proposal.draft.budget), titles)
@@ -296,11 +296,11 @@ def _expected(app: App, draft: Draft) -> dict[str, int]:
     return {task.node.task_key: task.number for task in draft.tasks}
 
 
-def _plan_data(proposal: Proposal) -> dict[str, object]:
+def plan_data(proposal: Proposal) -> dict[str, object]:
     """`--plan --json`: the name to approve, the tasks, what is left out, and warnings."""
     draft = proposal.draft
     return {
-        "name": proposal.name,
+        "name": proposal.shown_name,
         "loop_id": proposal.loop_id,
         "intent": proposal.intent,
         **({"spec_revision": proposal.revision, "spec_path": draft.what} if draft.whole else {"query": draft.what}),

@@ -81,7 +81,7 @@ class Gates(Value):
 # --- Approvals in forms, before anything is in the log
 
 
-_KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8})-")
+_KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8}(?:-[0-9a-f]{8}\b)?)\b")
 
 
 def require_typed(given: str, name: str, *, enough: str = "") -> None:

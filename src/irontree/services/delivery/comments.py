@@ -164,7 +164,7 @@ def ask_for_approval(app: App, question: Question, comments: Sequence[Comment]) 
         return
     said = [[one.id, one.body] for one in comments if not is_marked(one.body)]
     try:
-        settings = app.policy(plan.policy.publish).digest
+        settings = [app.policy(plan.policy.publish).digest, app.preferences().loop_budget]
         seen = canonical_digest([question.key, issue.title, issue.body, issue.state, said, settings])
         if seen != app.deliveries.load(question.under).approval_seen:
             _ask_once(app, plan, question.under, seen)
