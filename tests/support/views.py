@@ -398,6 +398,7 @@ def approval(text: str) -> dict[str, object]:
         "budget": 60,
         "loop_mode": True,
         "answer": "irontree task requirements.md --approve 1a2b3c4d",
+        "guarded": (),
         "tracker": "",
         "estimate": text,
         "trivial": (text,),

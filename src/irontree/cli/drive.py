@@ -33,6 +33,7 @@ from irontree.flows.server.private import LocalServer
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import left_out, read_loop
 from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.guard import require_unguarded
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import uncommitted_documents
 from irontree.services.record import World, closed_by_users, read_world
@@ -74,6 +75,7 @@ def ask_for_approval(
     text = approval_text(app, wanted, loop_mode=loop_mode, answer="yes" if asked_here else "")
     show_markdown(context.console, text)
     wanted.require_clear()
+    require_unguarded(app, wanted)
     if given is None:
         if not asked_here:
             how = command or f"add --approve {wanted.shown_name}"

@@ -112,7 +112,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
         _require_wanted(app, world, state)
         if choice.name != "accept":
             require_not_published(app, world, state)
-        require_gate(app, question, choice, answer.voters)
+        require_gate(app, question, choice, answer.voters, answer.revision)
         if not choice.loop_only:
             settle_leftovers(app)
         after = _take(app, question, choice, answer)

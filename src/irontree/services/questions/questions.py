@@ -10,12 +10,12 @@ from typing import Final, Literal
 
 from irontree.app import App
 from irontree.domain.decide import TIMER, Halt, decide, waiting
-from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
+from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate, judge
 from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
 from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import HaltReason
-from irontree.errors import AnswerRefused, ApprovalRefused
+from irontree.errors import AnswerRefused
 from irontree.services.loops import loop
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
@@ -228,45 +228,28 @@ def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
     return frozenset(name for name in names if name)
 
 
-def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str, ...]) -> None:
+def require_gate(
+    app: App, question: Question, choice: Choice, voters: tuple[str, ...], revision: str | None = None
+) -> None:
     """Raise AnswerRefused unless enough users give this answer; *voters* are accounts verified by the forge.
 
-    Timers pass every gate: a block that only has to wait, such as for an outage, ends by itself.
+    *revision* is what an approval names, for the message.
     """
     world = read_world(app)
     gate = gate_at(world, question, choice)
-    if gate is None or app.origin.channel == TIMER:
+    if gate is None:
         return
-    if not voters:
+    asked = _uncounted(app, world, question, gate) if voters else frozenset()
+    verdict = judge(gate, voters, asked, by_timer=app.origin.channel == TIMER)
+    if verdict == "unidentified":
         raise AnswerRefused(
-            f"the gate “{_name_of(question, choice)}” counts only comments on the issue: {gate.words} decide there, "
+            f"the gate “{_name_of(question, choice)}” counts only comments on the issue: {gate.decide} there, "
             "and this form or command does not know who you are",
-            remedy=f"comment `{choice.usage()}` on issue #{question.issue_number}",
+            remedy=f"comment `{choice.usage(question.task_key or 'KEY', revision)}` on issue #{question.number}",
         )
-    counted = counted_at(app, world, question, gate, voters)
-    if len(counted) < gate.approvers:
+    if verdict == "too_few":
+        counted = gate.counted(voters, asked)
         raise AnswerRefused(f"{len(counted)} of {gate.approvers} have agreed so far: {', '.join(counted) or 'none'}")
-
-
-def require_no_gate(app: App, keys: Iterable[str]) -> None:
-    """Raise ApprovalRefused if one of the tasks has an approval gate, which no form outside its issue passes.
-
-    Such forms do not identify users. Tasks that are done or cancelled need no approval.
-    """
-    world = read_world(app)
-    left = (key for key in keys if key in world.plans and key not in world.cancelled and not world.is_done(key))
-    for key in left:
-        gates = world.plans[key].policy.gates_of(world.nodes[key])
-        if gates and gates.approval:
-            raise ApprovalRefused(
-                f"{key} has the gate “approval”: {gates.approval.words} decide, and this form "
-                "does not know who you are",
-                remedy=f"{_asked_there(world.states.get(key))}approve it with `irontree task` where .mino/ is",
-            )
-
-
-def _asked_there(state: TaskState | None) -> str:
-    return f"answer in a comment on issue #{state.issue_number} once it asks, or " if state else ""
 
 
 def _name_of(question: Question, choice: Choice) -> str:
@@ -275,8 +258,12 @@ def _name_of(question: Question, choice: Choice) -> str:
 
 def counted_at(app: App, world: World, question: Question, gate: Gate, voters: tuple[str, ...]) -> tuple[str, ...]:
     """Those of *voters* whose answer counts."""
-    asked = requesters(app, world, world.state(question.number)) if gate.not_requester else ()
-    return gate.counted(voters, asked)
+    return gate.counted(voters, _uncounted(app, world, question, gate))
+
+
+def _uncounted(app: App, world: World, question: Question, gate: Gate) -> frozenset[str]:
+    """Whose answer does not count, whatever it is; the forge is read only if the gate leaves somebody out."""
+    return requesters(app, world, world.state(question.number)) if gate.not_requester else frozenset()
 
 
 def gate_words(app: App, world: World, question: Question) -> str:
