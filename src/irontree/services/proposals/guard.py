@@ -52,9 +52,14 @@ def require_unguarded(app: App, proposal: Proposal) -> None:
 
 def _of_issues(world: World, proposal: Proposal) -> Iterator[Guarded]:
     for task in proposal.due:
-        in_force, state = world.plans.get(task.node.task_key), world.states.get(task.node.task_key)
-        if gate := _gate(in_force or task.plan, task.node.task_key):
-            yield Guarded(task.number, gate, _how(task, state))
+        if gate := gate_of_issue(world, task.plan):
+            yield Guarded(task.number, gate, _how(task, world.states.get(task.node.task_key)))
+
+
+def gate_of_issue(world: World, plan: Plan) -> Gate | None:
+    """The gate that approving the issue of *plan* has to pass; None if there is none."""
+    key = plan.nodes[0].task_key
+    return _gate(world.plans.get(key, plan), key)
 
 
 def _how(task: DraftTask, state: TaskState | None) -> str:

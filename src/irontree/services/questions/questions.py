@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -57,8 +57,8 @@ class Question:
     """The recorded reason and remedy, if there are any."""
     look: str = ""
     """The command that shows what would be approved and what changed; empty if nothing is to be approved."""
-    gated: bool = False
-    """Whether only comments on the issue can let its work continue (`domain/gates.py`); commands cannot."""
+    gated: frozenset[str] = frozenset()
+    """The choices that only comments on the issue make (`domain/gates.py`); no command or form takes them."""
     special: tuple[str, ...] = ()
     """Special choices that make a difference here and have a command."""
     since: str | None = None
@@ -120,9 +120,9 @@ class Question:
         """The choices that are legal now; special ones only if *special* names them."""
         return choices(self.rule, in_loop=self.loop_id is not None, special=special)
 
-    def usages(self) -> tuple[str, ...]:
-        """The comment commands that answer it."""
-        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in self.choices())
+    def usages(self, wanted: Callable[[Choice], bool] = lambda _: True) -> tuple[str, ...]:
+        """The comment commands that answer it, of the *wanted* choices."""
+        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in self.choices() if wanted(choice))
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
@@ -219,12 +219,12 @@ def gate_at(world: World, question: Question, choice: Choice | None = None) -> G
 
 
 def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
-    """Who asked for the work: the issue's author, and the approver of its plan, if that is a login.
+    """Who asked for the work: the issue's author, and the approvers of its plan, as far as these are logins.
 
     Raises RemoteFailed if the forge cannot be read.
     """
     issue, plan = app.forge().read_issue(state.issue_number), world.plans.get(state.task_key)
-    names = (issue.author if issue else "", plan.approved_by if plan else "")
+    names = (issue.author if issue else "", *(plan.approved_by.split(", ") if plan else ()))
     return frozenset(name for name in names if name)
 
 
@@ -266,18 +266,29 @@ def _uncounted(app: App, world: World, question: Question, gate: Gate) -> frozen
     return requesters(app, world, world.state(question.number)) if gate.not_requester else frozenset()
 
 
+def gated(world: World, question: Question) -> frozenset[str]:
+    """The choices, special ones included, that a gate takes only from comments."""
+    return frozenset(choice.name for choice in question.rule.choices if gate_at(world, question, choice))
+
+
 def gate_words(app: App, world: World, question: Question) -> str:
-    """Who decides, where, and who has answered so far; empty without a gate."""
+    """Who decides, where, who has answered so far, and how many are missing; empty without a gate."""
     gate = gate_at(world, question)
     if gate is None:
         return ""
-    commands = ", ".join(
-        f"`{choice.usage()}`" for choice in question.rule.choices if choice.permits and not choice.special
-    )
-    words = f"only comments on the issue count for {commands}: {gate.words} decide"
+    permitting = (choice for choice in question.rule.choices if choice.permits and not choice.special)
+    commands = ", ".join(f"`{choice.usage(question.task_key or 'KEY', question.revision)}`" for choice in permitting)
     ledger = app.deliveries.load(question.number)
     said = ledger.voters if ledger.voted_on == question.key else ()
-    return f"{words}; {len(said)} of {gate.approvers} have: {', '.join(said)}" if said else words
+    words = f"only comments on the issue count for {commands}: {gate.decide}"
+    return f"{words}; {so_far(gate, said)}" if said or gate.approvers > 1 else words
+
+
+def so_far(gate: Gate, said: Sequence[str]) -> str:
+    """Who has said so at the gate, and how many are missing: `1 of 2 so far: alice; 1 more is needed`."""
+    missing = gate.approvers - len(said)
+    who = f"{len(said)} of {gate.approvers} so far: {', '.join(said) or 'nobody'}"
+    return f"{who}; {missing} more {'is' if missing == 1 else 'are'} needed" if missing > 0 else who
 
 
 # --- All open questions of a repository
