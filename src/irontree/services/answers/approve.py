@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -156,20 +157,30 @@ def approve_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> Pu
 
 
 def approve_again(
-    app: App, issue_number: int, revision: str, by: str, choices: ApprovalChoices | None = None
+    app: App,
+    issue_number: int,
+    revision: str,
+    by: str,
+    choices: ApprovalChoices | None = None,
+    *,
+    first: Callable[[Proposal], None] = lambda _: None,
 ) -> TaskState:
     """Approve the document or issue with today's configuration, in answer to `reapproval_required` (R7).
 
     An unchanged task resumes, a changed one begins a fresh stream, and one no longer in the document is cancelled with
     its state kept. An open loop over other tasks of the document is replaced. *revision* is what the form showed; for a
-    document it includes a stamp of everything that approving would do, compared here under the lock. Returns the
-    issue's state. Raises as `approve` does.
+    document it includes a stamp of everything that approving would do, compared here under the lock. *first* is called
+    with what is approved, once nothing refuses it any more and before anything is written. Returns the issue's state.
+    Raises as `approve` does.
     """
     plan = _plan_now(app, issue_number)
     proposal = replace(propose_again(app, plan), choices=choices or ApprovalChoices())
     proposal.require_named(revision)
     if proposal.draft.whole:
         require_at_rest(app, proposal.what, proposal.keys)
+    else:
+        proposal.require_clear()
+    first(proposal)
     _put_in_force(app, proposal, write_plans(app, proposal, revision, by, loop_mode=plan.loop_mode), by)
     world = read_world(app)
     now = world.state(issue_number)
