@@ -94,7 +94,7 @@ class UsersLocks:
             self._remove_half_written()
             notes = [note for path in self._paths() if (note := _abandoned(path))]
             ours = {Path(standing)} if standing and self._is_ours(Path(standing)) else set[Path]()
-            if not (notes or ours) or self._is_worked_in():
+            if not (notes or ours) or self._is_worked_in(hidden_works=True):
                 return
             for path in sorted({path for note in notes for path in self._left_by(note)} | ours):
                 path.unlink(missing_ok=True)
@@ -110,12 +110,16 @@ class UsersLocks:
             with suppress(OSError):
                 found.append(StandingLock(path, now - path.stat().st_mtime))
         old = tuple(lock for lock in found if lock.seconds > STANDING_SECONDS)
-        return () if not old or self._is_worked_in() else old
+        return () if not old or self._is_worked_in(hidden_works=False) else old
 
-    def _is_worked_in(self) -> bool:
-        """Whether a git lives in any worktree of the repository: what is locked may be its own."""
+    def _is_worked_in(self, *, hidden_works: bool) -> bool:
+        """Whether a git lives in any worktree of the repository: what is locked may be its own.
+
+        *hidden_works* says whether one counts that does not show where it works.
+        """
         linked = (os.fsdecode(path.read_bytes()).strip() for path in self.common_dir.glob("worktrees/*/gitdir"))
-        return is_at_work("git", (self.root, self.common_dir, *(Path(path).parent for path in linked)), _WITHOUT_LOCKS)
+        folders = (self.root, self.common_dir, *(Path(path).parent for path in linked))
+        return is_at_work("git", folders, _WITHOUT_LOCKS, hidden_works=hidden_works)
 
     @property
     def _notes(self) -> Path:
