@@ -110,9 +110,9 @@ class UsersLocks:
             with suppress(OSError):
                 found.append(StandingLock(path, now - path.stat().st_mtime))
         old = tuple(lock for lock in found if lock.seconds > STANDING_SECONDS)
-        return () if not old or self._is_worked_in(hidden_works=False) else old
+        return () if not old or self._is_worked_in() else old
 
-    def _is_worked_in(self, *, hidden_works: bool) -> bool:
+    def _is_worked_in(self, *, hidden_works: bool = False) -> bool:
         """Whether a git lives in any worktree of the repository: what is locked may be its own.
 
         *hidden_works* says whether one counts that does not show where it works.
