@@ -5,13 +5,13 @@ Nothing of others is overwritten, rewritten or deleted (protocol, multi-agent gi
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.settings import leads_out
+from irontree.domain.text import shell_word
 from irontree.errors import NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Blocker, Moved, Published, Rewritten, Standing
 from irontree.processes import Completed
@@ -147,7 +147,7 @@ def standing(git: Git, policy: PublishPolicy) -> Standing:
 
 
 def _where(git: Git, worktree: Path) -> str:
-    return "" if worktree == git.folder else f" -C {shlex.quote(str(worktree))}"
+    return "" if worktree == git.folder else f" -C {shell_word(str(worktree))}"
 
 
 def _catch_up(policy: PublishPolicy, where: str, found: InTheWay | None, *, ahead: bool) -> str:
