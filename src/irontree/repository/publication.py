@@ -5,13 +5,13 @@ Nothing of others is overwritten, rewritten or deleted (protocol, multi-agent gi
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.settings import leads_out
+from irontree.domain.text import shell_word
 from irontree.errors import NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Blocker, Moved, Published, Rewritten, Standing
 from irontree.processes import Completed
@@ -133,21 +133,21 @@ def _follow(moving: Moving, sha: str, policy: PublishPolicy) -> str | None:
 
 def standing(git: Git, policy: PublishPolicy) -> Standing:
     """How the user's own target branch stands to the remote's, as last fetched; see the port."""
-    theirs, own = tracking_branch(policy), local_branch(policy)
-    before, after = git.repo.commit_of(own), git.repo.commit_of(theirs)
-    if policy.remote is None or before is None or after is None or before == after:
+    if policy.remote is None:
         return Standing()
-    ahead, behind = map(int, git.repo.git.rev_list("--left-right", "--count", f"{own}...{theirs}").split())
+    theirs, own = tracking_branch(policy), local_branch(policy)
+    counted = git.find("rev-list", "--left-right", "--count", f"{own}...{theirs}", "--")  # none if one is not there
+    ahead, behind = map(int, counted.split()) if counted else (0, 0)
     checked_out = worktree_of(git, own) if behind else None
     if checked_out is None:
         return Standing(ahead)
-    found = None if ahead else in_the_way(git.at(checked_out), before, after)
+    found = None if ahead else in_the_way(git.at(checked_out), own, theirs)
     way = _catch_up(policy, _where(git, checked_out), found, ahead=bool(ahead))
     return Standing(ahead, behind, found.what if found else "", way)
 
 
 def _where(git: Git, worktree: Path) -> str:
-    return "" if worktree == git.folder else f" -C {shlex.quote(str(worktree))}"
+    return "" if worktree == git.folder else f" -C {shell_word(str(worktree))}"
 
 
 def _catch_up(policy: PublishPolicy, where: str, found: InTheWay | None, *, ahead: bool) -> str:
