@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from irontree.cli.context import Context, program_for
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
-from irontree.domain.text import one_line, printable
+from irontree.domain.text import one_line, printable, shell_path, shell_word
 from irontree.domain.values import short_sha
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
 from irontree.flows.server.connection import (
@@ -106,7 +105,9 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
         return OK
     flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
     chosen = (flag for flag, given in flags.items() if given)
-    answer = " ".join(("irontree task", shlex.quote(wanted.intent), *chosen, "--approve", wanted.shown_name))
+    answer = " ".join(
+        (f"{program_for(app.repository.root)} task", shell_path(wanted.intent), *chosen, "--approve", wanted.shown_name)
+    )
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK
 
@@ -305,7 +306,7 @@ class Drive:
     def _tell_uncommitted(self, loop_id: str) -> None:
         """Name uncommitted documents: work starts from commits, so the next document would be refused."""
         for path in uncommitted_documents(self.app, read_loop(self.app, loop_id).keys):
-            commit = f"git add {shlex.quote(path)} && git commit -m {shlex.quote(f'Add {path}')}"
+            commit = f"git add {shell_path(path)} && git commit -m {shell_word(f'Add {path}')}"
             self._say(f"{path} is in no commit yet. Before the next one: {commit}")
 
     def _leave_to_worker(self, loop_id: str) -> int:

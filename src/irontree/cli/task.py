@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +20,7 @@ from irontree.domain.gates import Gate
 from irontree.domain.graph import Graph
 from irontree.domain.halt import RULE
 from irontree.domain.plan import Plan
-from irontree.domain.text import nearest, one_line
+from irontree.domain.text import nearest, one_line, shell_path
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt_server
 from irontree.services.answers.answers import between_steps
@@ -184,7 +183,7 @@ def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
     close = suggested_document(intent.document, folder, root) if intent.document else None
     if close is None:
         return NotEligible(intent.reason, remedy=intent.remedy)
-    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shlex.quote(close)}")
+    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shell_path(close)}")
 
 
 def _of_document(context: Context, app: App, document: Path) -> Proposal:

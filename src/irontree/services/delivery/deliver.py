@@ -155,7 +155,8 @@ def _keep_current(app: App, state: TaskState, ledger: EffectLedger) -> str:
 
     What was just published says its first state already. Returns the digest of what is shown.
     """
-    if state.adopted or (state.sequence == 1 and not ledger.shown):
+    is_new = state.sequence == 1 and not ledger.shown and not ledger.failures
+    if state.adopted or is_new:
         return ledger.shown
     world = read_world(app)
     node = world.nodes.get(state.task_key)
@@ -166,12 +167,14 @@ def _keep_current(app: App, state: TaskState, ledger: EffectLedger) -> str:
 
 
 def refresh(app: App, world: World, state: TaskState) -> None:
-    """Bring the marked parts of an issue's text up to date; a failure is made good with its next event."""
-    with suppress(*FORGE_FAILED):
-        ledger = app.deliveries.load(state.issue_number)
-        shown = keep_current(app, world, state, ledger.shown)
-        if shown != ledger.shown:
-            app.deliveries.save(state.issue_number, replace(ledger, shown=shown))
+    """Bring the marked parts of an issue's text up to date; a failure is kept for the next delivery (R9)."""
+    ledger = app.deliveries.load(state.issue_number)
+    try:
+        now = replace(ledger, shown=keep_current(app, world, state, ledger.shown))
+    except FORGE_FAILED as error:
+        now = replace(ledger, failures=tuple(dict.fromkeys((*ledger.failures, error.message))))
+    if now != ledger:
+        app.deliveries.save(state.issue_number, now)
 
 
 def _opened_again_at(stream: Stream) -> int:

@@ -338,7 +338,7 @@ def _loop_over(app: App, world: World, proposal: Proposal) -> Loop | None:
     if proposal.draft.whole:
         return loop_over(app, world, proposal.keys, begins_again=bool(proposal.reopened))
     done = [key for key in world.states if world.is_done(key)]
-    return loop_over(app, world, proposal.keys, begins_again=True, besides=done)
+    return loop_over(app, world, proposal.keys, besides=done)
 
 
 def approved_plans(app: App, proposal: Proposal, by: str, *, loop_mode: bool) -> tuple[Plan, ...]:

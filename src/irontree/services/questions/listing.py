@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from irontree.domain.halt import Choice
 from irontree.domain.meta import Meta
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import shell_path
 from irontree.errors import NotEligible, in_words
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import Funds, read_funds
@@ -129,7 +129,7 @@ def _look(world: World, state: TaskState) -> str:
     if plan is None:
         return ""
     words = f"#{state.issue_number}" if plan.adoption else plan.spec_path
-    return f"irontree task {shlex.quote(words)} --plan"
+    return f"irontree task {shell_path(words)} --plan"
 
 
 def _revision_now(app: App, plan: Plan | None) -> tuple[str | None, str]:

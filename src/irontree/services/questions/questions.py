@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate, judge
 from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
 from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
+from irontree.domain.text import shell_path
 from irontree.domain.values import HaltReason
 from irontree.errors import AnswerRefused
 from irontree.services.loops import loop
@@ -149,7 +149,7 @@ def question_about_approval(document: str, key: str, name: str, since: str | Non
         key=key,
         document=document,
         revision=name,
-        look=f"irontree task {shlex.quote(document)} --plan",
+        look=f"irontree task {shell_path(document)} --plan",
         said="where a command approves it, its form closes by itself; to decline, use the form",
         since=since,
     )
