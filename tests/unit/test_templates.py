@@ -83,7 +83,7 @@ def outline(markdown: str) -> tuple[list[str], list[str]]:
     return [tag for tag, _ in found], [content for tag, content in found if tag == "h2"]
 
 
-REPLIES = ["comments/approval-asked.md", "comments/not-taken.md", "comments/reply.md"]
+REPLIES = ["comments/approval-asked.md", "comments/counted.md", "comments/not-taken.md", "comments/reply.md"]
 CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, *REPLIES})
 
 
@@ -340,7 +340,8 @@ def test_a_form_lists_every_choice_and_how_to_answer(reason: str):
 def test_an_acceptance_shows_the_commit_and_where_it_goes():
     shown = rendered("forms/pending-acceptance.md", ORDINARY)
     assert f"- Commit: `{SHA}`" in shown
-    assert "publishes exactly this commit to `main` of `origin`" in shown
+    assert "publishes exactly this commit to `main` of `origin`, if that branch has not moved since" in shown
+    assert "If it has, the commit is merged with it and all checks run again; the merge is published" in shown
     assert "**a person judges this**" in shown
 
 

@@ -112,7 +112,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "Your approval is needed",
         "issue",
         (
-            Choice("approve", "approve the new revision", ("revision",), permits=True),
+            Choice("approve", "approve this revision", ("revision",), permits=True),
             _special("approve-keep", "approve; keep what was removed"),
             _special("approve-reopen", "approve; begin again what is done and changed"),
             _special("approve-keep-reopen", "approve; keep what was removed, begin again what is done and changed"),

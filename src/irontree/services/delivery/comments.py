@@ -63,7 +63,7 @@ def loop_marker(issue_number: int, loop_id: str, sequence: int) -> str:
 
 
 def answer_marker(issue_number: int, comment_id: str) -> str:
-    """The marker of our reply to an answer in a comment that was refused."""
+    """The marker of our reply to an answer in a comment: it was refused, or its gate asks for more people."""
     return _marker(issue_number, f"answer/{comment_id}")
 
 
