@@ -408,19 +408,25 @@ def test_the_approval_says_whether_notes_go_into_the_documents_and_where(mode, l
     assert line in shown if line else "handbook" not in shown
 
 
+FOLLOWS = "Where you have that branch checked out, your checkout is fast-forwarded"
+STAYS = "Your branches and your checkout stay where they are: `git pull` brings what was merged."
+
+
 @pytest.mark.parametrize(
-    ("publish", "line"),
+    ("publish", "line", "checkout"),
     [
-        (PublishPolicy(target_branch="main"), "moves the local branch `main`; nothing is pushed"),
-        (PublishPolicy(mode="pull_request", remote="origin", target_branch="main"), "proposed for `main`"),
+        (PublishPolicy(target_branch="main"), "moves the local branch `main`; nothing is pushed", FOLLOWS),
+        (PublishPolicy(remote="origin", target_branch="main"), "is pushed to `main` of `origin`", FOLLOWS),
+        (PublishPolicy(mode="pull_request", remote="origin", target_branch="main"), "proposed for `main`", STAYS),
     ],
 )
-def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: str):
+def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: str, checkout: str):
     settings = policy(ORDINARY).model_copy(update={"publish": publish, "checks": ()})
     shown = approval_shown(tasks=(), policy=settings, loop_mode=False, questions=(), loop_id="")
     assert line in shown
-    assert "Where you have that branch checked out, your checkout is fast-forwarded" in shown
-    assert ("Your other branches stay" in shown) is bool(publish.remote)
+    assert checkout in shown
+    assert (FOLLOWS in shown) is (publish.mode == "direct")
+    assert ("Your other branches stay" in shown) is bool(publish.remote and publish.mode == "direct")
     assert "If `package.json` appears" in shown
     assert "Loop Mode" not in shown
 

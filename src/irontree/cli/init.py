@@ -28,6 +28,7 @@ from irontree.cli.init_proposals import (
     open_points,
     settings_for,
     settings_missing,
+    why_local,
 )
 from irontree.cli.output import Cell, OutputBlock, Table, TextLines, listing, next_commands, soundness
 from irontree.cli.parser import JSON, argument
@@ -126,6 +127,8 @@ class InitOutcome:
     restored: tuple[str, ...] = ()
     forge: str = ""
     """Where issues go and under which account, if they leave this machine."""
+    local: str = ""
+    """Why they do not, and what to set so that they do; empty otherwise."""
     config_is_back: bool = False
     """Whether the configuration was missing and restored from the last commit."""
 
@@ -190,6 +193,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         next=_AFTER_RESTORING if backup is not None else tuple(_next(config, facts, is_committed=is_committed)),
         restored=restored,
         forge=access_line(about) if about else "",
+        local="" if about else why_local(facts),
         config_is_back=config_is_back,
     )
 
@@ -313,7 +317,7 @@ def as_json(outcome: InitOutcome) -> dict[str, Any]:
 
 def blocks(outcome: InitOutcome) -> Iterator[OutputBlock]:
     """The same for people."""
-    yield TextLines((Cell(_headline(outcome), "title"), *outcome.changes, *filter(None, (outcome.forge,))))
+    yield TextLines((Cell(_headline(outcome), "title"), *outcome.changes, outcome.forge or outcome.local))
     if outcome.settings:
         rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
         yield Table(("SETTING", "VALUE", "WHY"), rows)

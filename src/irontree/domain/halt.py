@@ -193,8 +193,6 @@ CONCERN_ALL: Final = frozenset(
         *(
             "checkout-half-moved",
             "checkout-not-clean",
-            "detached-head",
-            "dirty-working-tree",
             "missing-identity",
             "no-commits",
         ),

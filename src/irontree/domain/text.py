@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 
@@ -22,6 +22,12 @@ def suggestion(text: str, known: Iterable[str], shown: str = "{}") -> str:
     """The end of a refusal that names the nearest of *known*, written as in *shown*; empty if none is close."""
     close = nearest(text, known)
     return f"; did you mean {shown.format(close)}?" if close else ""
+
+
+def few(items: Sequence[str], most: int = 5) -> str:
+    """The first *most* of *items*, and how many there are besides."""
+    rest = len(items) - most
+    return f"{', '.join(items[:most])}{f' and {rest} more' if rest > 0 else ''}"
 
 
 # --- Characters that move a cursor, hide text, or show it in another order than it is in

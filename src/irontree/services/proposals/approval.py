@@ -12,7 +12,7 @@ from irontree.domain.checks import commands_for, coverage, is_trivial, left_to_p
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.machine import held
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode, PublishPolicy
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode
 from irontree.domain.spec import changes_of
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import suggestion
@@ -22,6 +22,7 @@ from irontree.services.loops.loop import Loop
 from irontree.services.proposals.guard import guarded
 from irontree.services.proposals.proposal import DraftPlan, DraftTask, Excluded, Proposal
 from irontree.services.record import World, read_world
+from irontree.services.views.checkout import not_part_of_work, unpushed
 from irontree.services.views.overview import named
 from irontree.services.work.preflight import blockers_of, diff_of, is_changed, unreadable_budget
 
@@ -177,22 +178,10 @@ def _diff(each: DraftPlan) -> str:
 
 def _environment(app: App, proposal: Proposal) -> tuple[str, ...]:
     policy = proposal.draft.policy
-    exempt = (proposal.what,) if proposal.draft.whole else ()
-    found = blockers_of(app, policy, exempt=exempt)
-    blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
+    target, documents = policy.publish, (proposal.what,) if proposal.draft.whole else ()
+    blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in blockers_of(app, policy))
     missing = (words for agent in (policy.agent, *policy.reviewers) for words in _missing_agent(app, agent))
-    return (*missing, *_unread(policy), *blockers, *unpushed(app, policy.publish))
-
-
-def unpushed(app: App, target: PublishPolicy) -> tuple[str, ...]:
-    """A warning about unpushed commits: work starts without them, and then the user's branch cannot follow."""
-    count = app.repository.ahead(target)
-    if not count:
-        return ()
-    commits = "1 commit is" if count == 1 else f"{count} commits are"
-    return (
-        f"{commits} on your own {target.target_branch} and not on {target.remote}: work starts without them (git push)",
-    )
+    return (*missing, *_unread(policy), *blockers, *not_part_of_work(app, target, documents), *unpushed(app, target))
 
 
 def _unread(policy: ExecutionPolicy) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def test_status_and_boxes_follow_the_state_and_only_evidence_ticks_a_box(scene):
 
 def test_what_stands_in_the_way_is_shown_and_ticks_nothing(scene):
     scene.publish(ONE_TASK)
-    block(scene.app, scene.state(), "dirty-working-tree", "changes that are in no commit")
+    block(scene.app, scene.state(), "missing-identity", "git does not know who commits")
     reconcile(scene.app)
     assert "- Workflow Entry State: blocked" in body(scene)
     assert "- [ ] it says hello" in body(scene)
