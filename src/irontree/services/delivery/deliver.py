@@ -30,7 +30,7 @@ from irontree.domain.external import MERGE_CHECKS, is_given_up
 from irontree.domain.halt import halt_title
 from irontree.domain.loop import LoopEntity
 from irontree.domain.machine import evolve
-from irontree.domain.state import ADOPTED, COLORS, MANAGED, TaskState, labels_for
+from irontree.domain.state import ADOPTED, COLORS, DESCRIPTIONS, MANAGED, TaskState, labels_for
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
 from irontree.ports import EffectLedger, Label, Stream
 from irontree.services.delivery.comments import (
@@ -52,7 +52,7 @@ from irontree.services.views.report import criteria_of
 
 Labels: TypeAlias = tuple[str, ...]
 _FOLLOW: Final = MANAGED | {ADOPTED}
-MANAGED_LABELS: Final = tuple(Label(name, color) for name, color in COLORS.items())
+MANAGED_LABELS: Final = tuple(Label(name, color, DESCRIPTIONS[name]) for name, color in COLORS.items())
 
 
 def deliver(app: App, world: World, issue_number: int, *, present: Labels | None = None) -> EffectLedger:

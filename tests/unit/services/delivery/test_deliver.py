@@ -100,6 +100,12 @@ def test_all_seven_labels_exist_after_the_first_delivery(scene):
     assert len(scene.tracker.labels) == 7
 
 
+def test_every_label_says_what_it_means_as_long_as_a_forge_takes_it(scene):
+    """GitHub takes a hundred characters."""
+    scene.publish(ONE_TASK)
+    assert all(0 < len(label.description) <= 100 for label in scene.tracker.labels.values())
+
+
 def test_labels_that_an_outage_kept_from_being_made_are_made_later(scene):
     scene.publish(ONE_TASK)
     scene.tracker.labels.clear()
