@@ -191,6 +191,7 @@ def evidence(basis: str, text: str) -> dict[str, object]:
 def brief(text: str) -> dict[str, object]:
     return {
         "number": 7,
+        "forge": "GitHub",
         "url": "https://example.com/7",
         "node": node(text),
         "status": STATUS,

@@ -164,6 +164,15 @@ def halt_of(state: TaskState) -> HaltRule | None:
     return RULE["blocked"] if state.problem else _BY_PHASE.get(state.phase)
 
 
+def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
+    """The rule as it is asked about this issue: where work is proposed, the merge of its request accepts it (R15)."""
+    if rule.reason != "pending_acceptance" or not state.is_proposed:
+        return rule
+    merge = f"merge the request #{state.request}, or look now whether it is merged"
+    asked = (choice._replace(label=merge) if choice.name == "accept" else choice for choice in rule.choices)
+    return rule._replace(choices=tuple(asked))
+
+
 CONCERN_ONE_ISSUE: Final = frozenset(
     {
         "cancelled",

@@ -26,7 +26,7 @@ from irontree.services.views.history import (
     denied_of,
     failure_of,
     links_for,
-    page_of_issue,
+    place_of_issue,
     repeated_failures,
     request_url_of,
     say_issue_event,
@@ -63,7 +63,7 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
     return {
         "number": state.issue_number,
         "title": title_of(world, state.task_key),
-        "url": " ".join(filter(None, (f"#{state.issue_number}", page_of_issue(app, state.issue_number)))),
+        "url": place_of_issue(app, state.issue_number)[1],
         # Why it is asked.
         "reason": _reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
         "choices": offered(app, world, question),

@@ -14,7 +14,7 @@ from irontree.domain.external import BY_CHECK
 from irontree.domain.meta import AgentMeta, Meta
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.values import NOT_APPLICABLE
+from irontree.domain.values import NOT_APPLICABLE, short_sha
 from irontree.errors import ConfigRefused
 from irontree.ports import Stream
 from irontree.services.loops.funds import read_funds
@@ -24,6 +24,7 @@ from irontree.services.views.history import (
     failure_of,
     last_of,
     newest_document,
+    place_of_issue,
     publication_failure_of,
     results_at,
     time_of,
@@ -59,6 +60,34 @@ def newest_results(app: App, state: TaskState) -> CheckReport | None:
     """The check results at the newest commit, or of what was completed; None if they are of an older commit."""
     about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
     return results_at(app, state.issue_number, state.anchor) if about_it else None
+
+
+_CHANNELS: Final = {
+    "command": " on the command line",
+    "comment": " by comment",
+    "form": " in Prefect",
+    "merge": " by merging the request",
+}
+
+
+def done_by(app: App, world: World, state: TaskState) -> str:
+    """What a finished issue is done by, in one line: who accepted it and how, which commit is where, the checks."""
+    accepted = last_of(app.log.read(state.issue_number), "checkup_accept_recorded")
+    by = str(state.completion_basis)
+    if accepted and by == "accepted":
+        by = f"accepted by {accepted.told.by or 'a person'}{_CHANNELS.get(accepted.told.channel, '')}"
+    plan, report = world.plans.get(state.task_key), newest_results(app, state)
+    branch = f" on {plan.policy.publish.target_branch}" if plan else ""
+    where = f"published as {short_sha(state.code_ref)}{branch}" if state.code_publication_state == "published" else ""
+    return ", ".join(filter(None, (by, where, _checks_in_words(report) if report else "")))
+
+
+def _checks_in_words(report: CheckReport) -> str:
+    passed, every = sum(result.passed for result in report.results), len(report.results)
+    if not every:
+        return "no check ran"
+    of = "" if passed == every else f" of {every}"
+    return f"{passed}{of} check{'' if every == 1 else 's'} passed"
 
 
 def criteria_of(app: App, state: TaskState, plan: Plan, node: PlanNode) -> tuple[Coverage, ...]:
@@ -197,10 +226,12 @@ def brief_text(app: App, world: World, state: TaskState, plan: Plan) -> str:
     """The brief, as Markdown; what has not happened yet is None or empty, and appears as a placeholder."""
     node, stream = world.nodes[state.task_key], app.log.read(state.issue_number)
     rule = world.halt_of(state)
+    forge, url = place_of_issue(app, state.issue_number)
     return app.renderer.render(
         "briefs/brief.md",
         number=state.issue_number,
-        url=f"#{state.issue_number}",
+        forge=forge,
+        url=url,
         node=node,
         status=state,
         spec_path=plan.spec_path,

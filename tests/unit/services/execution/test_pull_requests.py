@@ -12,8 +12,9 @@ from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
 from irontree.errors import AccessRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import AgentTask, CommitCheck
-from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue, validate
 from irontree.services.execution.steps import perform
+from irontree.services.questions.questions import questions_of_issues
 from irontree.store.memory import MemoryLock
 from tests.support.forges import hand_in
 from tests.support.memory_project import push_from_elsewhere
@@ -91,6 +92,18 @@ def test_criteria_that_a_person_judges_are_judged_by_the_merge(scene: Scene):
         "merge the request",
         "only a person can judge",
     ]
+
+
+def test_what_accepts_proposed_work_is_the_merge_of_its_request(scene: Scene):
+    work(scene)
+    number = scene.state().request
+    [question] = questions_of_issues(scene.world)
+    accept = question.choices()[0]
+    assert (accept.name, accept.label) == (
+        "accept",
+        f"merge the request #{number}, or look now whether it is merged",
+    )
+    assert validate(question, Answer(accept.label, "ada")) == validate(question, Answer("accept", "ada")) == accept
 
 
 @pytest.mark.parametrize("lost", [1, 2])
