@@ -24,11 +24,13 @@ from irontree.domain.plan import (
     WorkspacePolicy,
 )
 from irontree.domain.state import Phase, TaskState
+from irontree.ports import LineCount
 from irontree.services.delivery.comments import CommentView, comment_template
 from irontree.services.delivery.issue_text import Part
 from irontree.services.questions.pages import form_template
 from irontree.services.questions.questions import Question
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
+from irontree.services.views.report import Evidence
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 NOW = "2026-01-02T12:00:00Z"
@@ -121,6 +123,10 @@ def results(text: str) -> tuple[CheckResult, ...]:
     )
     failed = passed.model_copy(update={"exit_code": 1})
     return passed, failed, passed.model_copy(update={"ended": "not_started", "exit_code": None})
+
+
+def shown(text: str) -> Evidence:
+    return Evidence(SHA, (LineCount(text, 1, 0), LineCount(text, None, None)) * 30, text, 3, results(text))
 
 
 def failure(text: str) -> FailureView:
@@ -304,8 +310,17 @@ def review_prompt(text: str) -> dict[str, object]:
 
 
 def comment(text: str) -> CommentView:
-    asked = {"answers": (text, "/accept"), "gate": text}
-    return CommentView(number=7, marker=MARKER, reason=text, action=text, attempt=2, attempts=4, **asked)
+    asked = {"answers": (text, "/accept"), "gate": text, "evidence": shown(text), "publish": text}
+    return CommentView(
+        number=7,
+        marker=MARKER,
+        title="Something is in the way",
+        reason=text,
+        action=text,
+        attempt=2,
+        attempts=4,
+        **asked,
+    )
 
 
 def answer(text: str) -> dict[str, object]:
@@ -341,8 +356,7 @@ def form(text: str, reason: str) -> dict[str, object]:
         "anchor": SHA,
         "publish": PublishPolicy(remote="origin", target_branch="main"),
         "coverage": coverage(text),
-        "results": results(text),
-        "files_changed": (text,) * 60,
+        "evidence": shown(text),
         "warnings": (text,),
         "failure": failure(text),
         "report_path": ".mino/reports/issue-7/report.md",

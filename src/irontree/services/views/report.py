@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 from irontree.app import App
-from irontree.domain.checks import NOTHING_CITED, CheckReport, Coverage, commands_for, coverage
+from irontree.domain.checks import NOTHING_CITED, CheckReport, CheckResult, Coverage, commands_for, coverage
 from irontree.domain.comments import is_substantive
 from irontree.domain.events import IssueEvent, Record, Reported
 from irontree.domain.external import BY_CHECK
@@ -16,7 +18,7 @@ from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE, short_sha
 from irontree.errors import ConfigRefused
-from irontree.ports import Stream
+from irontree.ports import LineCount, Stream
 from irontree.services.loops.funds import read_funds
 from irontree.services.record import World, closing_policy, read_world
 from irontree.services.views.history import (
@@ -39,21 +41,71 @@ _OUTCOME: Final = {
     "verify_failed_terminal": "failed; all attempts are used up",
     "verify_pending_acceptance": "waiting for a person's acceptance",
 }
+_ODD_ENDS: Final = "[\r\x0b\x0c\x85\u2028\u2029]"
 _CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py", "cargo.toml")
+
+
+def _change(state: TaskState) -> tuple[str, str] | None:
+    """The commit that the task started from, and its own; None if there is no commit."""
+    return (state.base_sha, state.commit) if state.has_code and state.base_sha and state.commit else None
 
 
 def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
     """The files that the task's commit changed; empty if there is no commit."""
-    if not (state.has_code and state.base_sha and state.commit):
-        return ()
-    return app.repository.changed_files(state.base_sha, state.commit)
+    change = _change(state)
+    return app.repository.changed_files(*change) if change else ()
 
 
 def own_diff(app: App, state: TaskState) -> str:
     """The diff of the task's own commit; empty where there is none."""
-    if not (state.has_code and state.base_sha and state.commit):
-        return ""
-    return app.repository.diff(state.base_sha, state.commit)
+    change = _change(state)
+    return app.repository.diff(*change) if change else ""
+
+
+DIFF_LINES: Final = 200
+DIFF_CHARACTERS: Final = 20_000
+
+
+class Evidence(NamedTuple):
+    """What a person decides on (R14): a commit, what it changes, and what the checks said of it."""
+
+    anchor: str | None
+    files: tuple[LineCount, ...]
+    diff: str
+    """The first lines of the diff."""
+    left_out: int
+    """How many more lines there are."""
+    results: tuple[CheckResult, ...]
+
+    @property
+    def without_diff(self) -> Evidence:
+        """The same, without the change itself."""
+        return self._replace(diff="", left_out=0)
+
+
+def evidence_of(app: App, state: TaskState) -> Evidence:
+    """The evidence on the newest commit, cut so that a form and a comment can show it. Raises GitFailed."""
+    report, lines = newest_results(app, state), _prefixed_lines(own_diff(app, state))
+    shown = _first_of(lines)
+    return Evidence(
+        anchor=state.anchor,
+        files=app.repository.line_counts(*change) if (change := _change(state)) else (),
+        diff="\n".join(lines[:shown]),
+        left_out=len(lines) - shown,
+        results=report.results if report else (),
+    )
+
+
+def _first_of(lines: list[str]) -> int:
+    """How many of the lines are shown."""
+    ends = itertools.accumulate(len(line) + 1 for line in lines)
+    return min(DIFF_LINES, sum(1 for end in ends if end <= DIFF_CHARACTERS))
+
+
+def _prefixed_lines(diff: str) -> list[str]:
+    """The lines of a diff, each with its prefix: what only some programs take for a line end begins none."""
+    lines = (line.removesuffix("\r") for line in diff.rstrip("\n").split("\n"))
+    return [re.sub(_ODD_ENDS, "\N{SYMBOL FOR NEWLINE}", line) for line in lines] if diff else []
 
 
 def newest_results(app: App, state: TaskState) -> CheckReport | None:
