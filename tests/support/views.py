@@ -40,25 +40,8 @@ ORDINARY = "Log in with a password"
 FRAGMENTS = (
     *("```yaml", "iron_tree:", "~~~", "<!--", "-->", "---", ".mino", ".mino/events/x.yml", "/home/ada/", "run_started"),
     *("verify_failed", "_retryable", "Completion Basis", ":", "code_ref", SHA, SHA[:7], "12345678", "_", "-", ".", "/"),
-    *(
-        "https://example.com/",
-        "`",
-        "(",
-        ")",
-        "\n",
-        " ",
-        "\x00",
-        "\u200b",
-        "@ada",
-        "<b>",
-        "g",
-        "A",
-        "é",
-        "✅",
-        "⏸️",
-        "@",
-        "://",
-    ),
+    *("https://example.com/", "`", "(", ")", "\n", " ", "\x00", "\u200b", "@ada"),
+    *("<b>", "g", "A", "é", "✅", "⏸️", "@", "://"),
     *("ghp_", "0123456789abcdefghijABCDEFGHIJ012345", "AKIA", "IOSFODNN7EXAMPLE", "-----BEGIN PRIVATE KEY-----", "sk-"),
 )
 """Pieces that are harmless alone, or not; put together in any order."""
@@ -331,7 +314,9 @@ def reply(text: str) -> dict[str, object]:
     return {
         "title": text,
         "marker": MARKER,
+        "asked_for": True,
         "basis": None,
+        "done_by": text,
         "to_check": (text,) * 50,
         "remark": True,
         "commit_url": f"https://example.com/{SHA}",

@@ -259,6 +259,8 @@ class Opportunity:
     written_by_a_person: bool = False
     """Whether the issue was adopted, so that its author is not this program."""
     replied: bool = False
+    unanswered: bool = False
+    """Whether it is done, and the last word on the issue is a question, a failure, or that of its author."""
 
 
 def dispatch_reply(mode: ReplyMode, at: Opportunity) -> ReplyDecision:
@@ -269,6 +271,8 @@ def dispatch_reply(mode: ReplyMode, at: Opportunity) -> ReplyDecision:
         return ReplyDecision(False, "there is a reply about this attempt already")
     if mode == "always":
         return ReplyDecision(True, "comment.reply is always")
+    if at.unanswered:
+        return ReplyDecision(True, "the issue would end without a word that it is done")
     if is_actionable(at.note):
         return ReplyDecision(True, "the note asks the reader to do something")
     if at.promoted and at.written_by_a_person:

@@ -83,6 +83,18 @@ def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
     return (there or forge.post_comment(issue_number, text)).url
 
 
+def post_if_new(app: App, issue_number: int, text: str, marker: str) -> str:
+    """As `post_once`, in one call: the comments are read only if this may have been tried before (R9).
+
+    That is so if the ledger is new, if something failed, or if a process ended behind the note that it makes here.
+    """
+    ledger = app.deliveries.load(issue_number)
+    if not ledger.sequence or ledger.failures or ledger.posting == marker:
+        return post_once(app, issue_number, text, marker)
+    app.deliveries.save(issue_number, replace(ledger, posting=marker))
+    return app.forge().post_comment(issue_number, text).url
+
+
 def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
     """The rendered comment of *record*; *state* is the state after it."""
     question = question_in(app, state)

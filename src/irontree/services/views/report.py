@@ -130,7 +130,11 @@ def done_by(app: App, world: World, state: TaskState) -> str:
         by = f"accepted by {accepted.told.by or 'a person'}{_CHANNELS.get(accepted.told.channel, '')}"
     plan, report = world.plans.get(state.task_key), newest_results(app, state)
     branch = f" on {plan.policy.publish.target_branch}" if plan else ""
-    where = f"published as {short_sha(state.code_ref)}{branch}" if state.code_publication_state == "published" else ""
+    where = (
+        f"published as commit {short_sha(state.code_ref)}{branch}"
+        if state.code_publication_state == "published"
+        else ""
+    )
     return ", ".join(filter(None, (by, where, _checks_in_words(report) if report else "")))
 
 

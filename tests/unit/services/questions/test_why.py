@@ -70,14 +70,14 @@ def test_without_a_loop_nothing_halts_what_may_start(scene):
 def test_done_names_its_evidence(scene):
     scene.drive(scene.start(ONE_TASK))
     found = explain(scene.app, GREETING)
-    said = f"verified, published as {scene.state().code_ref[:7]} on main, 1 check passed"
+    said = f"verified, published as commit {scene.state().code_ref[:7]} on main, 1 check passed"
     assert (found.standing, found.because) == ("done", said)
     assert found.events[-1] == "5. done"
 
 
 def test_an_accepted_task_names_who_accepted_it_where_and_what_was_published(scene):
     scene.drive(scene.start(MANUAL_TASK), prepared(accepts()))
-    published = f"published as {scene.state().code_ref[:7]} on main"
+    published = f"published as commit {scene.state().code_ref[:7]} on main"
     said = f"accepted by ada on the command line, {published}, 1 check passed"
     assert standing(scene, GREETING) == ("done", said)
 

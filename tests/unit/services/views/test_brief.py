@@ -61,7 +61,7 @@ def brief(scene: Scene, number: int) -> dict[str, str]:
 @pytest.fixture
 def lived(scene) -> dict[str, str]:
     """The brief of an issue that failed, was sent back, and was accepted."""
-    scene.preferences = Preferences(close_on_done="manual")
+    scene.preferences = Preferences(close_on_done="manual", reply="never")
     setup = WorkspacePolicy(setup=("npm ci",))
     scene.policy = scene.policy.model_copy(update={"workspace": setup})
     scene.publish(DETAILED)
