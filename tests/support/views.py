@@ -161,6 +161,8 @@ def issue(text: str) -> dict[str, object]:
         "parent": "#3",
         "depends_on": ("#4", "#5"),
         "current": defaultdict(lambda: "x"),
+        "checks": (Shell(name="x", run=text or "x"),),
+        "standing": "**Waiting for its turn.**",
         "parts": (Part(text, 0, True),),
     }
 
