@@ -295,17 +295,9 @@ def review_prompt(text: str) -> dict[str, object]:
 
 
 def comment(text: str) -> CommentView:
-    asked = {"answers": (text, "/accept"), "gate": text, "evidence": shown(text), "publish": text}
-    return CommentView(
-        number=7,
-        marker=MARKER,
-        title="Something is in the way",
-        reason=text,
-        action=text,
-        attempt=2,
-        attempts=4,
-        **asked,
-    )
+    told = {"title": "Something is in the way", "reason": text, "action": text, "attempt": 2, "attempts": 4}
+    asked = {"answers": (text, "/accept"), "gated": (text,), "gate": text, "allow_gate": text}
+    return CommentView(number=7, marker=MARKER, evidence=shown(text), publish=text, **told, **asked)
 
 
 def answer(text: str) -> dict[str, object]:
@@ -400,6 +392,7 @@ def approval(text: str) -> dict[str, object]:
         "budget": 60,
         "loop_mode": True,
         "answer": "irontree task requirements.md --approve 1a2b3c4d",
+        "guarded": (),
         "tracker": "",
         "estimate": text,
         "trivial": (text,),
