@@ -364,6 +364,8 @@ class EffectLedger:
     """The request whose reviewers were asked and that was assigned; `2 reviewers` before it is assigned."""
     approval_seen: str = ""
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
+    posting: str = ""
+    """The marker of the comment that was about to be posted; empty once that is settled."""
 
 
 class Upkeep(Protocol):

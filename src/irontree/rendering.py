@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from irontree.domain.comments import plain, reply_problems, slim
-from irontree.domain.text import harmless, without_secrets
+from irontree.domain.text import harmless, sentence, without_secrets
 
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _MARKUP = re.compile(r"[\\`\[\]&]")
@@ -57,6 +57,7 @@ class JinjaRenderer:
             "one_line": one_line,
             "plain": plain,
             "quote_block": quote_block,
+            "sentence": sentence,
             "slim": slim,
             "text": text,
             "visible": visible,

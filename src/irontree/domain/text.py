@@ -61,6 +61,12 @@ def one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
+def sentence(text: str) -> str:
+    """*text* with a capital at its beginning, unless that is a name: code, a path, or a word with more than letters."""
+    first = text.split(" ", 1)[0].rstrip(",.:;")
+    return text[:1].upper() + text[1:] if first.replace("'", "").isalpha() and first.islower() else text
+
+
 # --- Words of commands to be copied into a shell
 
 

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
-from irontree.domain.comments import is_marked
+from irontree.domain.comments import is_marked, told_part
 from irontree.domain.gates import APPROVES_RULES, Gate
 from irontree.domain.issues import Comment
 from irontree.domain.timestamps import moment_in_utc, utc_text
@@ -203,7 +203,7 @@ def _follow(
 
 def _require_shown_rules(app: App, asked: Question, comments: tuple[Comment, ...], gate: Gate | None) -> None:
     """Raise AnswerRefused unless our comment that asks shows, unedited, every rule that the answer approves (R6)."""
-    shown = "\n".join(one.body for one in comments if _asks(asked, one) and not one.edited)
+    shown = "\n".join(told_part(one.body) for one in comments if _asks(asked, one) and not one.edited)
     rules = rules_in_words(rules_for_denied(app.log.read(asked.under)))
     if not all(f"`{words}`" in shown for words in rules):
         there = (

@@ -9,19 +9,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.domain.comments import comment_problems, is_marked, marked_problems, status_problems
+from irontree.domain.comments import is_marked, marked_problems, slim, status_problems
 from irontree.domain.events import IssueEvent, Record, kebab
-from irontree.domain.halt import halt_of
+from irontree.domain.halt import block_title, halt_of
 from irontree.domain.issues import Comment
 from irontree.domain.plan import Plan, canonical_digest
-from irontree.domain.state import TaskState
-from irontree.errors import RemoteFailed
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import GitFailed, RemoteFailed
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
 from irontree.services.proposals.again import ALLOW, UNREADABLE, offers_permission, propose_again
 from irontree.services.proposals.approval import approval_view
 from irontree.services.questions.questions import Question, gate_at, gated, open_questions, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.history import failed_check, rules_for_denied, rules_in_words
+from irontree.services.views.report import Evidence, evidence_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,20 @@ class CommentView:
 
     number: int
     marker: str
+    title: str = ""
+    """What is in the way, in the heading of a block."""
     reason: str = ""
     action: str = ""
     attempt: int = 0
     attempts: int = 0
     request: str = ""
-    """The address of the pull request whose merge accepts the work."""
+    """The pull request whose merge accepts the work: its number and address."""
+    evidence: Evidence | None = None
+    """What is to be accepted, where that is asked; the rest of it is below."""
+    commit_url: str | None = None
+    """The page of the commit, if it is on the forge."""
+    publish: str = ""
+    """The branch that an acceptance publishes to; empty where merging a request accepts."""
     answers: tuple[str, ...] = ()
     """The usage of each command with which a comment of one person answers; empty if nothing is asked."""
     gated: tuple[str, ...] = ()
@@ -79,12 +88,25 @@ def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
     return (there or forge.post_comment(issue_number, text)).url
 
 
+def post_if_new(app: App, issue_number: int, text: str, marker: str) -> str:
+    """As `post_once`, in one call: the comments are read only if this may have been tried before (R9).
+
+    That is so if the ledger is new, if something failed, or if a process ended behind the note that it makes here.
+    """
+    ledger = app.deliveries.load(issue_number)
+    if not ledger.sequence or ledger.failures or ledger.posting == marker:
+        return post_once(app, issue_number, text, marker)
+    app.deliveries.save(issue_number, replace(ledger, posting=marker))
+    return app.forge().post_comment(issue_number, text).url
+
+
 def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
     """The rendered comment of *record*; *state* is the state after it."""
     question = question_in(app, state)
     view = CommentView(
         number=state.issue_number,
         marker=marker,
+        title=block_title(state.blocking_check),
         reason=_reason(record) or _what_failed(app, record),
         action=record.told.remedy,
         attempt=state.attempt_count,
@@ -93,7 +115,24 @@ def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEv
         allows=_allows(app, world, state) if question else (),
         **(answers_in(world, question) if question else {}),
     )
+    if record.event.event == ASKS_ACCEPTANCE and state.phase is Phase.PENDING:
+        view = _with_evidence(app, world, state, view)
     return comment_text(app, record.event.event, view)
+
+
+ASKS_ACCEPTANCE: Final = "verify_pending_acceptance"
+
+
+def _with_evidence(app: App, world: World, state: TaskState, view: CommentView) -> CommentView:
+    """The same with what is to be accepted (R14). A request shows its change itself, and its commit is on the forge."""
+    try:
+        evidence = evidence_of(app, state)
+    except GitFailed:  # our refs were removed: whoever is asked sees the rest
+        return view
+    plan = world.plans.get(state.task_key)
+    if state.is_proposed:
+        return replace(view, evidence=evidence.without_diff, commit_url=app.forge().links.commit(evidence.anchor))
+    return replace(view, evidence=evidence, publish=plan.policy.publish.target_branch if plan else "")
 
 
 def answers_in(world: World, question: Question) -> dict[str, Any]:
@@ -124,12 +163,15 @@ def _allows(app: App, world: World, state: TaskState) -> tuple[str, ...]:
 def comment_text(app: App, event: str, view: CommentView) -> str:
     """The rendered status comment of an audible event.
 
-    If the Slim Comment Invariant forbids it (R10), the template is rendered with its own text only.
+    If the rules for comments forbid it (R10), it is rendered without the diff, else with the template's own text only.
     """
-    text = app.renderer.render(comment_template(event), comment=view)
-    if not status_problems(text):
-        return text
-    return app.renderer.render(comment_template(event), comment=replace(view, reason="", action="", allows=()))
+    short = replace(view, evidence=view.evidence.without_diff) if view.evidence else view
+    bare = replace(view, reason="", action="", allows=(), evidence=None)
+    for each in (view, short):
+        text = app.renderer.render(comment_template(event), comment=each)
+        if not status_problems(text):
+            return text
+    return app.renderer.render(comment_template(event), comment=bare)
 
 
 def comment_template(event: str) -> str:
@@ -144,17 +186,18 @@ def _what_failed(app: App, record: Record[IssueEvent]) -> str:
 
 
 def _request(state: TaskState, record: Record[IssueEvent]) -> str:
-    """The address of the pull request, or its number where a comment may not name the address (a file, R10)."""
-    url = record.told.request_url
-    return f"request #{state.request}" if comment_problems(url) else url
+    """The pull request by its number and its address; in a comment a file is named from the repository on (R10)."""
+    url = slim(record.told.request_url)
+    return f"#{state.request} ({url})" if url else ""
 
 
 def _reason(record: Record[IssueEvent]) -> str:
-    """One line: the reason, the first of several, or a user's decision."""
+    """One line: the reasons, or a user's decision. What a request is for is said by the action."""
     told = record.told
-    if told.note and not told.why[0]:
+    reasons = tuple(reason for reason in told.why if not (told.request_url and reason.endswith(told.request_url)))
+    if told.note and not any(told.why):
         return f"sent back by {told.by or 'a person'}: {told.note}"
-    return told.why[0]
+    return "; ".join(filter(None, reasons))
 
 
 # --- Asking for the approval of an adopted issue

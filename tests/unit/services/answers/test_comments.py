@@ -72,7 +72,7 @@ def test_what_is_sent_back_takes_its_note_along(asking):
     look(asking.app)
     assert asking.events()[-1] == "verify_failed_retryable"
     assert asking.last().meta["note"] == "say it in green"
-    assert "Reason: sent back by alice: say it in green" in asking.comments()[-1]
+    assert "Reason: Sent back by alice: say it in green" in asking.comments()[-1]
 
 
 @pytest.mark.parametrize(("text", "status"), [("/skip greeting", "cancelled"), ("/stop", "cancelled")])
