@@ -364,6 +364,8 @@ class EffectLedger:
     """The request whose reviewers were asked and that was assigned; empty if there was none."""
     approval_seen: str = ""
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
+    approval_asked_at: str = ""
+    """When that was, UTC; empty if it was never."""
 
 
 class Upkeep(Protocol):

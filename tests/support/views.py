@@ -413,6 +413,7 @@ def approval(text: str) -> dict[str, object]:
         "excluded": (text,),
         "questions": (text,),
         "in_full": True,
+        "undisplayed": (text,),
     }
 
 
@@ -473,7 +474,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "prompts/plan.md": plan_prompt,
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,
-    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER},
+    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,
     "artifacts/inbox.md": inbox,
