@@ -103,7 +103,7 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
     flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
     chosen = (flag for flag, given in flags.items() if given)
     answer = " ".join(
-        (f"{program_for(app.repository.root)} task", shell_path(wanted.intent), *chosen, "--approve", wanted.name)
+        (f"{program_for(context.folder.resolve())} task", shell_path(wanted.intent), *chosen, "--approve", wanted.name)
     )
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK
