@@ -361,7 +361,7 @@ class EffectLedger:
     shown: str = ""
     """Digest of what the issue's text says between our markers; empty if it is as it was published."""
     people_asked: str = ""
-    """The request whose reviewers were asked and that was assigned; empty if there was none."""
+    """The request whose reviewers were asked and that was assigned; `2 reviewers` before it is assigned."""
     approval_seen: str = ""
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
     approval_asked_at: str = ""
@@ -551,6 +551,9 @@ class IssueTracker(Protocol):
 
     def read_issue(self, number: int) -> Issue | None:
         """The issue; None if there is none."""
+
+    def read_text(self, number: int) -> str | None:
+        """The text of an issue alone, as `read_issue` has it; None if there is none. Nobody is asked who wrote it."""
 
     def find_issues(self, *markers: str) -> tuple[Issue, ...]:
         """Issues whose body holds one of *markers* as a line of its own, lowest number first; pull requests left out.

@@ -57,6 +57,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path):
 def test_a_created_issue_is_open_and_reads_back(forge: Forge):
     created = forge.create_issue("Log in", "As a user\nI log in", ["stage:task", "feature", "stage:task"])
     assert forge.read_issue(created.number) == created
+    assert forge.read_text(created.number) == created.body
     assert (created.title, created.body, created.state) == ("Log in", "As a user\nI log in", "open")
     assert sorted(created.labels) == ["feature", "stage:task"]
 
@@ -107,6 +108,7 @@ def test_numbers_start_at_one_and_ascend(forge: Forge):
 
 def test_an_issue_that_is_not_there_is_none(forge: Forge):
     assert forge.read_issue(7) is None
+    assert forge.read_text(7) is None
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,21 @@ def test_an_archived_repository(stage: RealGiteaStage):
     assert found(as_seen(stage)) == ["forge-archived"]
 
 
+def test_issues_that_are_switched_off(stage: RealGiteaStage):
+    stage.server.ask("PATCH", stage.home, OWNER, has_issues=False)
+    assert found(as_seen(stage)) == found(as_seen(stage), PROPOSED) == ["forge-issues"]
+
+
+def test_issues_that_are_kept_elsewhere(stage: RealGiteaStage):
+    elsewhere = {"external_tracker_url": "https://bugs.example.org", "external_tracker_format": "https://b.org/{index}"}
+    stage.server.ask("PATCH", stage.home, OWNER, has_issues=True, external_tracker=elsewhere)
+    assert found(as_seen(stage)) == ["forge-issues"]
+
+
+def test_an_account_that_may_only_read(stage: RealGiteaStage):
+    assert found(as_seen(stage, stage.server.tokens["mallory"])) == ["forge-access"]
+
+
 def test_an_empty_repository(stage: RealGiteaStage):
     stage.server.ask("POST", "user/repos", "irontree", name=f"empty-{stage.name}")
     location = Location(stage.server.url, f"irontree/empty-{stage.name}")

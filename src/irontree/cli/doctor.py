@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +18,7 @@ from irontree import __version__
 from irontree.agents.presets import PRESETS
 from irontree.app import App
 from irontree.cli.context import Context, Verb
-from irontree.cli.init import access_line, obstacles
+from irontree.cli.init import access_line
 from irontree.cli.output import Cell, OutputBlock, Style, Table
 from irontree.cli.parser import JSON, OK, REFUSED
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
@@ -28,7 +27,7 @@ from irontree.services.consistency.audit import audit
 from irontree.services.proposals.approval import unpushed
 from irontree.services.record import read_world
 from irontree.services.views.overview import backup_trouble
-from irontree.services.work.preflight import blockers_of, forge_blockers, require_agent
+from irontree.services.work.preflight import blockers_of, forge_blockers, require_agent, tracker_blockers
 from irontree.store.locks import flock_works
 
 Severity = Literal["good", "note", "bad"]
@@ -211,11 +210,11 @@ def _forge(app: App) -> Iterator[Examined]:
     if forge.name == "local":
         yield Examined("good", "forge", "local: issues are files under .mino/forge/")
         return
-    found = dict(obstacles(facts))
-    with suppress(IrontreeError):  # what is wrong with the configuration is said above
-        blockers = forge_blockers(forge, facts, app.policy(None).publish)
-        found |= {blocker.message: blocker.remedy for blocker in blockers}
-    yield from (Examined("bad", "forge", what, remedy) for what, remedy in found.items())
+    try:
+        found = tuple(forge_blockers(forge, facts, app.policy(None).publish))
+    except IrontreeError:  # what is wrong with the configuration is said above
+        found = tuple(tracker_blockers(facts))
+    yield from (Examined("bad", "forge", blocker.message, blocker.remedy) for blocker in found)
     if facts.hides_writers:
         words = f"not everybody who may write is heard: {facts.hides_writers}"
         yield Examined("note", "forge", words, "make the account an administrator, and see docs/forges.md")

@@ -32,6 +32,7 @@ from irontree.flows.server.private import LocalServer
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import left_out, read_loop
 from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.guard import require_unguarded
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import uncommitted_documents
 from irontree.services.record import World, closed_by_users, read_world
@@ -73,11 +74,13 @@ def ask_for_approval(
     text = approval_text(app, wanted, loop_mode=loop_mode, answer="yes" if asked_here else "")
     show_markdown(context.console, text)
     wanted.require_clear()
+    require_unguarded(app, wanted)
     if given is None:
         if not asked_here:
+            how = command or f"add --approve {wanted.shown_name}"
             raise ApprovalRefused(
                 f"{wanted.what} is not approved, and nobody is here to ask",
-                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}{_by_comment(wanted)}",
+                remedy=f"look at the plan above, then {how}{_by_comment(wanted)}",
             )
         meanwhile()
         _ask(context.console, loop_mode=loop_mode)
@@ -102,9 +105,8 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
         return OK
     flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
     chosen = (flag for flag, given in flags.items() if given)
-    answer = " ".join(
-        (f"{program_for(context.folder.resolve())} task", shell_path(wanted.intent), *chosen, "--approve", wanted.name)
-    )
+    program = program_for(context.folder.resolve())
+    answer = " ".join((program, "task", shell_path(wanted.intent), *chosen, "--approve", wanted.shown_name))
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK
 

@@ -42,6 +42,7 @@ from irontree.ports import Label, RepositoryFacts
 from irontree.repository import GitRepository
 from irontree.repository.backup import LOG_REF, fetch, versions
 from irontree.services.consistency.audit import AuditFinding, audit
+from irontree.services.work.preflight import tracker_blockers
 from irontree.store.archive import restore
 from irontree.store.layout import Layout, create
 from irontree.store.locks import FileLock, flock_works
@@ -51,16 +52,6 @@ def access_line(facts: RepositoryFacts) -> str:
     """The repository, our account there and its rights."""
     right = "may write" if facts.can_write else "may only read"
     return f"issues go to {facts.url} as {facts.account}, who {right}"
-
-
-def obstacles(facts: RepositoryFacts) -> Iterator[tuple[str, str]]:
-    """What prevents writing issues there, each with its remedy."""
-    if facts.archived:
-        yield f"{facts.full_name} is archived", "unarchive it in its settings"
-    if not facts.has_issues:
-        yield f"{facts.full_name} has no issues", "enable them in its settings"
-    if not facts.can_write:
-        yield f"{facts.account} may not write to {facts.full_name}", "use a token with write access (docs/forges.md)"
 
 
 # --- `irontree init --from-backup`
@@ -183,7 +174,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
     app = context.open()
     forge = app.forge()
     about = None if config.forge.adapter == "local" else forge.about()
-    blocked = tuple(what for what, _ in obstacles(about)) if about else ()
+    blocked = tuple(blocker.message for blocker in tracker_blockers(about)) if about else ()
     if not blocked:
         with app.driver.hold("init, labels", wait_seconds=LABELS_WAIT):
             forge.ensure_labels([Label(name, color) for name, color in COLORS.items()])

@@ -187,7 +187,8 @@ CONCERN_ALL: Final = frozenset(
         *("agent-not-authenticated", "agent-not-started", "agent-unreachable", "no-review", "rate-limited"),
         *("authentication", "no-write-access", "remote-checked-out", "remote-missing", "remote-not-found"),
         *("remote-refused", "remote-unavailable"),
-        *("forge-archived", "forge-empty", "forge-protected", "forge-pull-requests", "forge-token"),
+        *("forge-access", "forge-archived", "forge-empty", "forge-issues"),
+        *("forge-protected", "forge-pull-requests", "forge-token"),
         *("branch-name-taken", "hook-declined", "protected-branch", "publication-refused", "request-refused"),
         *(
             "checkout-half-moved",

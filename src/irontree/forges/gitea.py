@@ -34,6 +34,7 @@ from irontree.ports import (
 _RUNS_IT: Final = {"admin", "owner"}
 """What gives every right in a repository, whatever teams say of its parts."""
 _WRITERS: Final = {"write", *_RUNS_IT}
+_UNITS_ADD_UP: Final = (1, 25)
 _SCOPE_PROBES: Final = {"issues/0": "write:issue", "pulls/0": "write:repository"}
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
@@ -72,6 +73,11 @@ class GiteaForge:
         """The issue or pull request; None if there is none."""
         shown = self._look(f"issues/{number}")
         return self._issue(shown) if shown else None
+
+    def read_text(self, number: int) -> str | None:
+        """The text of the issue or pull request; None if there is none."""
+        shown = self._look(f"issues/{number}")
+        return rest.text_of(shown) if shown else None
 
     def find_issues(self, *markers: str) -> tuple[Issue, ...]:
         """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
@@ -277,12 +283,30 @@ class GiteaForge:
         teams = self._teams()
         if teams is None:
             return level == "write" if level else login == self._find("", "repository")["owner"]["login"]
-        if any(rest.writes_code(team) and self._is_member(team, login, unseen=False) for team in teams):
+        writing = [team for team in teams if rest.writes_code(team) and self._is_member(team, login, unseen=False)]
+        if any(team["permission"] in _RUNS_IT for team in writing):
             return True
-        if level != "write" or not self._is_there(f"collaborators/{quote(login, safe='')}"):
+        may_push = bool(writing) or (level == "write" and self._collaborates(login, teams))
+        return may_push and not self._may_be_hidden(login, teams)
+
+    def _collaborates(self, login: str, teams: Sequence[rest.Json]) -> bool:
+        """Whether `write` is what the account was given itself."""
+        if not self._is_there(f"collaborators/{quote(login, safe='')}"):
             return False
         # An invitation to read beside a team that writes issues shows the same: then the level may be the team's.
         return not any(team["permission"] == "write" and self._is_member(team, login, unseen=True) for team in teams)
+
+    def _may_be_hidden(self, login: str, teams: Sequence[rest.Json]) -> bool:
+        """Whether a team without an entry for code may take away what the account has, as before Gitea 1.25.
+
+        It does if the database lists it after the others, in an order that nobody is told.
+        """
+        silent = [team for team in teams if not rest.speaks_of_code(team)]
+        return bool(silent) and not self._units_add_up and any(self._is_member(t, login, unseen=True) for t in silent)
+
+    @cached_property
+    def _units_add_up(self) -> bool:
+        return rest.version_of(self._client.read_of_server("version").data) >= _UNITS_ADD_UP
 
     def _permission(self, login: str) -> str:
         """What the server says of that account; empty if it is not there, or if we may not ask: administrators may."""

@@ -14,7 +14,7 @@ from irontree.domain.timestamps import utc_text
 from irontree.errors import AccessRefused, RemoteFailed
 from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
-from irontree.forges.github_client import GithubClient
+from irontree.forges.github_client import PER_PAGE, GithubClient
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, require_fits, shortened
 from irontree.ports import (
     CheckState,
@@ -70,6 +70,11 @@ class GithubForge:
         """The issue, or the pull request as one; None if there is none (any more)."""
         data = self._read(number)
         return None if data is None else self._issue(data)
+
+    def read_text(self, number: int) -> str | None:
+        """The text of the issue or pull request; None if there is none (any more)."""
+        data = self._read(number)
+        return None if data is None else rest.text_of(data)
 
     def find_issues(self, *markers: str) -> tuple[Issue, ...]:
         """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
@@ -243,15 +248,30 @@ class GithubForge:
         body = {"state": state, "context": name, "description": shortened(description, _DESCRIPTION)}
         self._client.write("POST", self._client.path("statuses", sha), body)
 
-    def may_push(self, branch: str) -> bool:  # noqa: ARG002
-        """GitHub tells only administrators what protection forbids: the push itself finds out."""
-        return True
+    def may_push(self, branch: str) -> bool:
+        """Whether neither a ruleset nor classic protection forbids it, as far as we are told.
+
+        Rules are told to whoever may read, classic protection to administrators; of the rest the push finds out.
+        """
+        rules = self._client.read(f"{self._client.path('rules', 'branches', branch)}?per_page={PER_PAGE}", hidden=True)
+        forbidding = {rule["ruleset_id"] for rule in rules or () if rule["type"] in rest.FORBID_PUSHES}
+        if not all(map(self._may_bypass, forbidding)):
+            return False
+        if not (self._client.repository().get("permissions") or {}).get("admin"):
+            return True
+        protection = self._client.read(self._client.path("branches", branch, "protection"), hidden=True)
+        return protection is None or not rest.protection_forbids(protection, self._login)
+
+    def _may_bypass(self, ruleset: int) -> bool:
+        found = self._client.read(self._client.path("rulesets", ruleset), hidden=True)
+        return found is not None and found.get("current_user_can_bypass") in {"always", "exempt"}
 
     def about(self) -> RepositoryFacts:
         """The repository, as this account sees it now; an App is not told its rights, and is believed to have them."""
         data = self._client.repository(fresh=True)
         may_push = bool((data.get("permissions") or {}).get("push"))
-        return rest.facts_of(data, self._login, can_write=may_push or self._login.endswith("[bot]"))
+        facts = rest.facts_of(data, self._login, can_write=may_push or self._login.endswith("[bot]"))
+        return facts._replace(lacking_scopes=rest.lacking_scopes(self._client.scopes, private=data["private"]))
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now; an unchanged answer costs nothing (ETag)."""

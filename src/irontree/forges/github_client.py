@@ -105,6 +105,8 @@ class GithubClient:
         self._settings = settings
         self._location = settings.require_location()
         self._known: dict[str, tuple[str, HttpAnswer]] = {}
+        self.scopes = ""
+        """Those of a classic token, as the last answer told them; empty for others, which have permissions instead."""
         self._resolved: tuple[datetime, dict[str, Any]] | None = None
 
     @property
@@ -228,6 +230,7 @@ class GithubClient:
         outcome = patiently(lambda: _outcome_of(send), verb, self._now, self._settings.sleep)
         if isinstance(outcome, NoAnswer):
             raise no_answer(self.url, outcome)
+        self.scopes = outcome.headers.get("x-oauth-scopes", "")
         return outcome
 
     @cached_property

@@ -65,6 +65,11 @@ class LocalForge(LocalFiles):
         """The issue, or the pull request as one; None if there is no such file."""
         return self._issue(number) if self._path(number).exists() else None
 
+    def read_text(self, number: int) -> str | None:
+        """The text of the issue or pull request; None if there is no such file."""
+        issue = self.read_issue(number)
+        return issue.body if issue else None
+
     def find_issues(self, *markers: str) -> tuple[Issue, ...]:
         """Issues whose body holds one of *markers* as a line of its own, lowest number first."""
         wanted = as_lines(markers)

@@ -108,6 +108,10 @@ class MemoryForge:
     def read_issue(self, number: int) -> Issue | None:
         return self._issue(number) if number in self.tracker.issues else None
 
+    def read_text(self, number: int) -> str | None:
+        issue = self.read_issue(number)
+        return issue.body if issue else None
+
     def find_issues(self, *markers: str) -> tuple[Issue, ...]:
         tracker, wanted = self.tracker, as_lines(markers)
         if tracker.lag or tracker.breaks_behind is not None:

@@ -33,6 +33,11 @@ def author_of(data: Json) -> str:
     return str((data.get("user") or {}).get("login") or GHOST)
 
 
+def text_of(data: Json) -> str:
+    """The text of an issue or a pull request."""
+    return _text(data["body"])
+
+
 def is_pull(data: Json) -> bool:
     """Whether what looks like an issue is a pull request."""
     return data.get("pull_request") is not None
@@ -43,7 +48,7 @@ def issue_of(data: Json, *, trusted: bool) -> Issue:
     return Issue(
         number=data["number"],
         title=data["title"],
-        body=_text(data["body"]),
+        body=text_of(data),
         state=_state(data),
         labels=tuple(label if isinstance(label, str) else label["name"] for label in data["labels"] or ()),
         author=author_of(data),
@@ -67,7 +72,7 @@ def facts_of(data: Json, account: str, *, can_write: bool) -> RepositoryFacts:
         account=account,
         can_write=can_write,
         archived=data["archived"],
-        has_issues=data["has_issues"],
+        has_issues=data["has_issues"] and not data.get("external_tracker"),
         has_pull_requests=data.get("has_pull_requests", True),
         empty=data.get("empty", False),
     )
@@ -139,6 +144,10 @@ _GITHUB_VERDICTS: Final[Mapping[str, ReviewVerdict]] = {
     "COMMENTED": "commented",
     "DISMISSED": "dismissed",
 }
+FORBID_PUSHES: Final = frozenset(
+    {"pull_request", "merge_queue", "update", "required_status_checks", "required_deployments", "workflows"}
+)
+"""Types of rules under which nobody pushes a new commit to the branch itself."""
 _GOOD: Final = {"success", "neutral", "skipped"}
 _LOG_STAMP: Final = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
 _EXCERPT: Final = 4000
@@ -161,6 +170,36 @@ def github_pull(data: Json) -> PullRequest:
         merged_by=((data.get("merged_by") or {}).get("login") or GHOST) if merged else None,
         url=data["html_url"],
     )
+
+
+def protection_forbids(data: Json, login: str) -> bool:
+    """Whether the classic protection of a branch, as administrators are shown it, keeps *login* from pushing to it.
+
+    Administrators are bound only where it says so. Whom a team includes is not looked up: the push finds out.
+    """
+    if not (data.get("enforce_admins") or {}).get("enabled"):
+        return False
+    reviews, pushers = data.get("required_pull_request_reviews"), data.get("restrictions")
+    checks = data.get("required_status_checks") or {}
+    return bool(
+        (reviews and not _may_include(reviews.get("bypass_pull_request_allowances") or {}, login))
+        or (pushers and not _may_include(pushers, login))
+        or checks.get("contexts")
+        or checks.get("checks")
+        or (data.get("lock_branch") or {}).get("enabled")
+    )
+
+
+def _may_include(group: Json, login: str) -> bool:
+    named = {user["login"].casefold() for user in group.get("users") or ()}
+    return login.casefold() in named or bool(group.get("teams") or group.get("apps"))
+
+
+def lacking_scopes(told: str, *, private: bool) -> tuple[str, ...]:
+    """What a classic token lacks. Tokens of other kinds tell no scopes, nor does one that has none at all."""
+    scopes = {*filter(None, told.replace(",", " ").split())}
+    enough = {"repo"} if private else {"repo", "public_repo"}
+    return ("repo",) if scopes and not scopes & enough else ()
 
 
 def github_verdict(data: Json) -> ReviewVerdict:
@@ -259,6 +298,17 @@ def writes_code(team: Json) -> bool:
     """Whether the members of a team may push; before 1.18 and for administrators the whole team has one permission."""
     whole: str = team["permission"]
     return whole in {"admin", "owner"} or (team.get("units_map") or {}).get("repo.code") in {"write", "admin", "owner"}
+
+
+def speaks_of_code(team: Json) -> bool:
+    """Whether the team has an entry for code, be it `none`; one of administrators needs none."""
+    return team["permission"] in {"admin", "owner"} or "repo.code" in (team.get("units_map") or {})
+
+
+def version_of(data: Json) -> tuple[int, ...]:
+    """The first two numbers of a server's version, `(1, 24)`; nothing of one that does not begin so."""
+    found = re.match(r"(\d+)\.(\d+)", str(data.get("version", "")))
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def is_of_our_branch(shown: Json, head: str) -> bool:

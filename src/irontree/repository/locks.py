@@ -121,7 +121,7 @@ class UsersLocks:
 
     def _is_worked_in(self) -> bool:
         """Whether a git lives in any worktree of the repository: what is locked may be its own."""
-        linked = (path.read_text(encoding="utf-8").strip() for path in self.common_dir.glob("worktrees/*/gitdir"))
+        linked = (os.fsdecode(path.read_bytes()).strip() for path in self.common_dir.glob("worktrees/*/gitdir"))
         return is_at_work("git", (self.root, self.common_dir, *(Path(path).parent for path in linked)), _WITHOUT_LOCKS)
 
     @property

@@ -107,8 +107,8 @@ class Bar(NamedTuple):
 BARS: dict[Callable[[RemoteScene], Callable[[], None] | None], Bar] = {
     publication: Bar(gitea=60, github=60),
     pushed: Bar(gitea=65, github=65),
-    kept_current: Bar(gitea=105, github=105, keeps_current=True),
-    requested: Bar(gitea=115, github=125, mode="pull_request"),
+    kept_current: Bar(gitea=95, github=95, keeps_current=True),
+    requested: Bar(gitea=110, github=115, mode="pull_request"),
     adoption: Bar(gitea=40, github=40),
     waiting_acceptance: Bar(gitea=4, github=0),
     waiting_approvals: Bar(gitea=9, github=0),

@@ -142,6 +142,16 @@ def test_nothing_is_removed_while_a_command_of_ours_or_any_git_is_at_work(projec
     assert not left.exists()
 
 
+def test_a_linked_worktree_whose_name_is_no_text_stops_nobody(project, repository, lock):
+    odd = os.fsencode(project.root.parent) + b"/caf\xe9"
+    subprocess.run(["git", "-C", project.root, "worktree", "add", "--quiet", "--detach", odd], check=True)
+    left, written = lock("packed-refs.lock"), note(project, "update-ref")
+    settle(repository)
+    assert (left.exists(), written.exists()) == (False, False)
+    os.utime(lock("index.lock"), (0, 0))
+    assert len(repository.left_locks()) == 1
+
+
 @contextmanager
 def a_git_at_work(folder):
     """A commit that waits for its editor."""

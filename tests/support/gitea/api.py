@@ -83,9 +83,20 @@ class Api:
             raise Refused(423, f"{self.contents.owner}/{self.contents.name} is archived")
 
     def can_write(self, user: str) -> bool:
-        """A team's units count beside what the account has itself (models/perm/access/repo_permission.go:347-360)."""
-        of_team = any(team.writes_code and user in team.members for team in self.contents.teams or ())
-        return of_team or RANK[self.contents.accounts[user].permission] >= RANK["write"]
+        """A team's units count beside what the account has itself (models/perm/access/repo_permission.go:349-357).
+
+        Before 1.25, one without an entry for code takes away what came before it (351-355).
+        """
+        if RANK[self.permission(user)] >= RANK["admin"]:
+            return True
+        own = self.contents.accounts[user].permission
+        public, mode = min(RANK[own], RANK["read"]), RANK[own]
+        for team in self.contents.teams or ():
+            if user in team.members:
+                given = team.units.get("repo.code")
+                forgets = given is None and self.contents.version < "1.25"
+                mode = public if forgets else max(mode, RANK[given or "none"])
+        return mode >= RANK["write"]
 
     def permission(self, user: str) -> str:
         """What is told of an account: its units are left out, a team of administrators owns (the same, 340-346)."""

@@ -126,10 +126,6 @@ class Team:
     units: dict[str, str]
     members: set[str]
 
-    @property
-    def writes_code(self) -> bool:
-        return self.permission in {"admin", "owner"} or self.units.get("repo.code") == "write"
-
 
 @dataclass
 class Contents:

@@ -118,11 +118,22 @@ class RealGitea:
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 
-    def account(self, login: str, scopes: str = ALL_SCOPES, *, admin: bool = False, restricted: bool = False) -> str:
+    def account(
+        self,
+        login: str,
+        scopes: str = ALL_SCOPES,
+        *,
+        admin: bool = False,
+        restricted: bool = False,
+        bot: bool = False,
+    ) -> str:
         """Make an account; a token of it."""
-        named = ("--username", login, "--password", "pass-word-1", "--email", f"{login}@example.org")
+        named = ("--username", login, "--email", f"{login}@example.org")
+        kind = ("--user-type", "bot") if bot else ("--password", "pass-word-1", "--must-change-password=false")
         more = [*(["--admin"] if admin else []), *(["--restricted"] if restricted else [])]
-        self.command("admin", "user", "create", *named, "--must-change-password=false", *more)
+        self.command("admin", "user", "create", *named, *kind, *more)
+        if bot:  # which is asked for a new password all the same, that it cannot have
+            self.command("admin", "user", "must-change-password", "--unset", login)
         self.tokens[login] = self.token(login, scopes)
         return self.tokens[login]
 

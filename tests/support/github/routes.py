@@ -13,6 +13,7 @@ from tests.support.github.state import Hub, Record, Reply, Request
 
 _DOCS: Final = "https://docs.github.com/rest"
 BODY_LIMIT: Final = 65_536
+RULESET: Final = 7
 NO_DRAFTS: Final = "Draft pull requests are not supported in this repository."
 
 
@@ -203,6 +204,32 @@ def _permission(routes: Routes, request: Request, found: re.Match[str]) -> Reply
     return Reply(
         200, {"permission": right, "role_name": right, "user": routes.shapes.user(login) | {"role_name": right}}
     )
+
+
+@route("GET", "/repos/{owner}/{repo}/rules/branches/{branch}")
+def _rules(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
+    """For whoever may read; the branch need not be there."""
+    about = {"ruleset_source_type": "Repository", "ruleset_source": routes.hub.full_name, "ruleset_id": RULESET}
+    return Reply(200, [{"type": kind, **about} for kind in routes.hub.rules.get(unquote(found["branch"]), ())])
+
+
+@route("GET", "/repos/{owner}/{repo}/rulesets/{ruleset_id}")
+def _ruleset(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
+    if int(found["ruleset_id"]) != RULESET:
+        raise Refusal(404, "Not Found")
+    told = {} if routes.hub.bypass is None else {"current_user_can_bypass": routes.hub.bypass}
+    about = {"id": RULESET, "name": "main", "source": routes.hub.full_name, "enforcement": "active"}
+    return Reply(200, about | told)
+
+
+@route("GET", "/repos/{owner}/{repo}/branches/{branch}/protection")
+def _protection(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    if routes.hub.right(request.account) != "admin":
+        raise Refusal(404, "Not Found")
+    protection = routes.hub.protection.get(unquote(found["branch"]))
+    if protection is None:
+        raise Refusal(404, "Branch not protected")
+    return Reply(200, protection)
 
 
 @route("POST", "/app/installations/{installation_id}/access_tokens")

@@ -136,8 +136,10 @@ class _Handler(BaseHTTPRequestHandler):
         if request:
             request.unchanged = reply.status == 304
         self.send_response(reply.status)
+        scopes = self.server.hub.scopes.get(request.account) if request else None
+        told = {} if scopes is None else {"X-OAuth-Scopes": scopes}
         headers = {"Content-Type": "text/plain" if is_text else "application/json; charset=utf-8", "ETag": tag}
-        for name, value in {**headers, "Content-Length": str(len(data)), **reply.headers}.items():
+        for name, value in {**headers, **told, "Content-Length": str(len(data)), **reply.headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)

@@ -55,6 +55,14 @@ class Hub:
     private: bool = False
     relations: bool = True
     """An older Enterprise Server has neither sub-issues nor dependencies."""
+    rules: dict[str, list[str]] = field(default_factory=dict)
+    """Types of the rules of a branch, all of one ruleset."""
+    bypass: str | None = "never"
+    """Whether whoever asks may bypass that ruleset; None: not told."""
+    protection: dict[str, Record] = field(default_factory=dict)
+    """Classic protection of a branch, as the API shows it to administrators."""
+    scopes: dict[str, str] = field(default_factory=dict)
+    """Of classic tokens, by account: told with every answer."""
     drafts: bool = True
     """A private repository of a free account has none."""
     tokens: dict[str, str] = field(default_factory=lambda: {f"token-{who}": who for who in ("irontree", "mallory")})

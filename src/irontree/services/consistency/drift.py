@@ -188,7 +188,7 @@ def _is_as_written(app: App, world: World, state: TaskState, issue: Issue, ledge
     """Whether title and text are ours; what stands between our markers is put right without a word."""
     title, body = own_words(app, world, state)
     if app.preferences().keeps_current:
-        put_current(app, issue, body)
+        put_current(app, issue.number, issue.body, body)
     known = (ledger.text,) if ledger.text else ()
     return text_digest(issue.title, issue.body) in known or (not known and is_own_text(issue, title, body))
 

@@ -86,7 +86,7 @@ def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[st
         return
     ours = text_digest(title, body)
     if text_digest(issue.title, issue.body) == ours:
-        put_current(app, issue, body)
+        put_current(app, issue.number, issue.body, body)
         return
     app.forge().edit_issue(state.issue_number, title=title, body=body)
     ledger = app.deliveries.load(state.issue_number)

@@ -114,16 +114,14 @@ def keep_current(app: App, world: World, state: TaskState, shown: str) -> str:
     now = canonical_digest(regions(body))[:16]
     if now == shown:
         return shown
-    issue = app.forge().read_issue(state.issue_number)
-    if issue:
-        put_current(app, issue, body)
+    there = app.forge().read_text(state.issue_number)
+    if there is not None:
+        put_current(app, state.issue_number, there, body)
     return now
 
 
-def put_current(app: App, issue: Issue, body: str) -> bool:
-    """Write what *body* has between our markers into *issue*; whether that changed anything."""
-    text = with_regions(issue.body, body)
-    if text is None or regions(text) == regions(issue.body):
-        return False
-    app.forge().edit_issue(issue.number, body=text)
-    return True
+def put_current(app: App, number: int, there: str, body: str) -> None:
+    """Write what *body* has between our markers into an issue whose text is *there*, if that changes it."""
+    text = with_regions(there, body)
+    if text is not None and regions(text) != regions(there):
+        app.forge().edit_issue(number, body=text)

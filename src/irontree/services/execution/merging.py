@@ -136,16 +136,22 @@ def _is_merged(app: App, state: TaskState) -> bool:
 def lift_draft(app: App, state: TaskState) -> None:
     """Mark the request of just verified work as ready to merge, unless there is CI, which may not have begun.
 
-    If CI has checked the commit underneath, the next check of the request decides (R15).
+    If CI has checked the commit underneath, the next check of the request decides (R15). That was asked when it was
+    opened, as a draft then. One that was ready before is a draft because its work was sent back.
     """
     if not state.is_proposed:
         return
     try:
         request = app.forge().read_pull_request(state.request or 0)
-        if request and request.state == "open" and not has_ci(app, state):
+        if request and request.state == "open" and not (request.draft and _expects_ci(app, state, request)):
             _make_ready_where_due(app, state, request, of_ci(app.forge().commit_checks(request.head_sha)))
     except FORGE_FAILED as error:
         app.progress.note(f"the request of #{state.issue_number} is still a draft: {error.message}")
+
+
+def _expects_ci(app: App, state: TaskState, draft: PullRequest) -> bool:
+    was_ready = app.deliveries.load(state.issue_number).ready.split(" ")[0] == str(draft.number)
+    return not was_ready or has_ci(app, state)
 
 
 def _may_be_merged(app: App, state: TaskState) -> bool:
@@ -209,17 +215,20 @@ def _make_ready_where_due(app: App, state: TaskState, request: PullRequest, chec
 
 
 def _ask_people_where_due(app: App, state: TaskState, request: PullRequest) -> None:
-    """Ask for reviews of a request and assign it, once for each request; whoever takes that back has a reason.
+    """Ask for reviews of a request and assign it, each once for each request; whoever takes that back has a reason.
 
     A refusal, such as of an account that is not there, stops nothing: it is a warning. Raises RemoteUnavailable.
     """
-    ledger, asked = app.deliveries.load(state.issue_number), str(request.number)
-    if ledger.people_asked == asked:
+    ledger, all_asked = app.deliveries.load(state.issue_number), str(request.number)
+    if ledger.people_asked == all_asked:
         return
-    publish = read_world(app).plan(state).policy.publish
-    reviewers, assignees = publish.reviewers or (), publish.assignees or ()
-    forge, warnings = app.forge(), ledger.warnings
-    for what, ask, people in (("reviewers", forge.request_reviews, reviewers), ("assignees", forge.assign, assignees)):
+    publish, forge, reviewers_asked = read_world(app).plan(state).policy.publish, app.forge(), f"{all_asked} reviewers"
+    due = (
+        ("reviewers", forge.request_reviews, publish.reviewers, reviewers_asked),
+        ("assignees", forge.assign, publish.assignees, all_asked),
+    )
+    for what, ask, people, asked in due[1:] if ledger.people_asked == reviewers_asked else due:
+        warnings = ledger.warnings
         try:
             if people:
                 ask(request.number, people)
@@ -227,7 +236,8 @@ def _ask_people_where_due(app: App, state: TaskState, request: PullRequest) -> N
             raise
         except RemoteFailed as error:
             warnings = (*warnings, f"publish.{what} of request #{request.number}: {error.message}")
-    app.deliveries.save(state.issue_number, replace(ledger, people_asked=asked, warnings=warnings))
+        ledger = replace(ledger, people_asked=asked, warnings=warnings)
+        app.deliveries.save(state.issue_number, ledger)
 
 
 def reviews_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[str]:

@@ -42,7 +42,7 @@ def answers_to(question: Question, program: str = "irontree") -> tuple[tuple[Cho
     """Every choice that a command can make, with that command; none while the log is damaged."""
     if question.damaged:
         return ()
-    open_to_all = (choice for choice in question.choices(question.special) if not (question.gated and choice.permits))
+    open_to_all = (choice for choice in question.choices(question.special) if choice.name not in question.gated)
     return tuple((choice, called(_command(question, choice), program)) for choice in open_to_all)
 
 

@@ -224,28 +224,40 @@ def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | Non
     plan = world.plans[state.task_key]
     if unread := unreadable_budget(plan.policy):
         return block(app, state, "budget-unreadable", unread, remedy=_READABLE)
-    found = blockers(app, plan, state) or _refused_by_forge(app, world, plan)
+    found = blockers(app, plan, state) or _refused_by_forge(app, world, plan, state)
     if found:
         return block(app, state, found[0].check, found[0].message, remedy=found[0].remedy)
     return None
 
 
-def forge_blockers(forge: Forge, facts: RepositoryFacts, publish: PublishPolicy) -> Iterator[Blocker]:
-    """What on the forge prevents the publication of code, each with its remedy. Asks about the branch alone."""
-    name, branch = facts.full_name, publish.target_branch
+def tracker_blockers(facts: RepositoryFacts) -> Iterator[Blocker]:
+    """What on the forge prevents work on issues, each with its remedy."""
+    name = facts.full_name
     if facts.archived:
         yield Blocker("forge-archived", f"{name} is archived", "unarchive it in its settings")
-    if facts.empty:
-        yield Blocker("forge-empty", f"{name} has no commit yet", f"push {branch} to it")
+    if not facts.has_issues:
+        yield Blocker("forge-issues", f"{name} has no issues", "enable them in its settings")
+    if not facts.can_write:
+        remedy = "use a token with write access (docs/forges.md)"
+        yield Blocker("forge-access", f"{facts.account} may not write to {name}", remedy)
     for scope in facts.lacking_scopes:
         yield Blocker("forge-token", f"the token lacks the scope {scope}", "make another with it (docs/forges.md)")
+
+
+def forge_blockers(forge: Forge, facts: RepositoryFacts, publish: PublishPolicy) -> Iterator[Blocker]:
+    """The same, and what prevents the publication of code. Asks about the branch alone."""
+    name, branch = facts.full_name, publish.target_branch
+    yield from tracker_blockers(facts)
+    if facts.empty:
+        yield Blocker("forge-empty", f"{name} has no commit yet", f"push {branch} to it")
     if publish.mode == "pull_request" and not facts.has_pull_requests:
         yield Blocker(
             "forge-pull-requests",
             f"{name} takes no pull requests",
             "enable them in its settings, or set publish.mode: direct in .mino/config.yml and approve that",
         )
-    if publish.mode == "direct" and publish.remote and not facts.empty and not forge.may_push(branch):
+    pushes = publish.mode == "direct" and bool(publish.remote) and facts.can_write and not facts.empty
+    if pushes and not forge.may_push(branch):
         yield Blocker(
             "forge-protected",
             f"{branch} of {name} is protected: {facts.account} may not push to it",
@@ -253,12 +265,13 @@ def forge_blockers(forge: Forge, facts: RepositoryFacts, publish: PublishPolicy)
         )
 
 
-def _refused_by_forge(app: App, world: World, plan: Plan) -> tuple[Blocker, ...]:
+def _refused_by_forge(app: App, world: World, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
     """Asked before the first attempt of all; later ones show by themselves whether their code is taken.
 
-    A forge that does not answer now prevents nothing.
+    A forge that does not answer now prevents nothing. Not asked after a user unblocked the issue: they may know
+    better, since no forge tells everything.
     """
-    if any(state.runs_started for state in world.states.values()):
+    if state.last_event == "checkup_unblocked" or any(each.runs_started for each in world.states.values()):
         return ()
     try:
         forge = app.forge()

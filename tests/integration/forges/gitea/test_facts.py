@@ -31,6 +31,8 @@ def test_nothing_is_found_where_nothing_is_wrong(server: GiteaServer, forge: Git
     [
         (lambda c: setattr(c, "archived", True), PUSHED, "forge-archived"),
         (lambda c: setattr(c, "empty", True), PUSHED, "forge-empty"),
+        (lambda c: setattr(c, "has_issues", False), PROPOSED, "forge-issues"),
+        (lambda c: c.account("irontree", "read"), PUSHED, "forge-access"),
         (lambda c: setattr(c, "has_pull_requests", False), PROPOSED, "forge-pull-requests"),
         (lambda c: c.protected.add("main"), PUSHED, "forge-protected"),
     ],

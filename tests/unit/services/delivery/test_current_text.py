@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Finalize, Run, Verify
+from irontree.errors import RemoteUnavailable
 from irontree.services.consistency.drift import EDITED, drifted_issues, look_outside
 from irontree.services.consistency.reconcile import reconcile, repair
 from irontree.services.delivery.issue_text import own_words
 from irontree.services.execution.steps import perform
 from irontree.services.work.preflight import block
 from tests.support.issues import CLEAR, edit, take_in, write
-from tests.support.requests import Refusing
+from tests.support.requests import Refusing, look
 from tests.support.watching import Watched
 from tests.support.world import GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, does
+
+
+class SilentAbout:
+    """A forge that does not answer when the text of one of its issues is read."""
+
+    def __init__(self, forge: Any, number: int) -> None:
+        self._forge, self._number = forge, number
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._forge, name)
+
+    def read_text(self, number: int) -> Any:
+        if number == self._number:
+            raise RemoteUnavailable("it does not answer")
+        return self._forge.read_text(number)
 
 
 def body(scene: Scene, key: str = GREETING) -> str:
@@ -26,7 +43,7 @@ def body(scene: Scene, key: str = GREETING) -> str:
 def watch(scene: Scene) -> list[str]:
     """The calls to the forge about issues, from now on."""
     calls: list[str] = []
-    methods = ("read_issue", "edit_issue", "set_labels")
+    methods = ("read_issue", "read_text", "edit_issue", "set_labels")
     scene.forge_seen = Watched(scene.forge_seen, methods, lambda call, side: side == "before" and calls.append(call))
     return calls
 
@@ -70,6 +87,22 @@ def test_a_parent_lists_its_children_with_boxes_and_they_name_it(scene):
     assert f"- [ ] #{two}" in body(scene, PARTS)
 
 
+def test_the_list_of_a_parent_that_could_not_be_written_is_written_later(scene):
+    """R9: nothing else happens to the parent meanwhile."""
+    scene.publish(SPEC)
+    answers = scene.forge_seen
+    for step in (Run(GREETING), Verify(GREETING), Finalize(GREETING), Run(ONE), Verify(ONE)):
+        perform(scene.app, step)
+    scene.forge_seen = SilentAbout(answers, scene.number(PARTS))
+    perform(scene.app, Finalize(ONE))
+    assert f"- [ ] #{scene.number(ONE)}" in body(scene, PARTS)
+    look(scene)
+    scene.forge_seen = answers
+    look(scene)
+    assert f"- [x] #{scene.number(ONE)}" in body(scene, PARTS)
+    assert scene.app.deliveries.load(scene.number(PARTS)).failures == ()
+
+
 def test_each_change_that_is_shown_is_a_look_and_an_edit_and_nothing_is_asked_if_nothing_changed(scene):
     """The look is needed: what people wrote around the marked parts stays."""
     scene.publish(ONE_TASK)
@@ -77,7 +110,8 @@ def test_each_change_that_is_shown_is_a_look_and_an_edit_and_nothing_is_asked_if
     perform(scene.app, Run(GREETING))
     shown, labels = calls.count("edit_issue"), calls.count("set_labels")
     assert 1 <= shown <= labels
-    assert calls.count("read_issue") == shown
+    assert calls.count("read_text") == shown
+    assert "read_issue" not in calls, "that also asks who wrote it"
     calls.clear()
     reconcile(scene.app)
     assert "edit_issue" not in calls

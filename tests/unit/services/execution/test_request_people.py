@@ -65,3 +65,13 @@ def test_an_outage_delays_the_asking(scene: Scene):
     scene.forge_seen = up
     look(scene)
     assert scene.tracker.requested[2] == ("grace",)
+
+
+def test_nobody_is_asked_twice_where_the_outage_begins_between_asking_and_assigning(scene: Scene):
+    up, scene.forge_seen = scene.forge_seen, Refusing(scene.forge_seen, "assign")
+    work(asking(scene))
+    assert scene.tracker.requested.pop(2) == ("grace",)
+    scene.forge_seen = up
+    look(scene)
+    assert scene.tracker.assignees[2] == ("bob",)
+    assert scene.tracker.requested == {}, "grace has reviewed, or was taken out"
