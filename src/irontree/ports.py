@@ -366,6 +366,8 @@ class EffectLedger:
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
     posting: str = ""
     """The marker of the comment that was about to be posted; empty once that is settled."""
+    approval_asked_at: str = ""
+    """When that was, UTC; empty if it was never."""
 
 
 class Upkeep(Protocol):

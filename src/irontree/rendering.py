@@ -50,6 +50,7 @@ class JinjaRenderer:
         filters: dict[str, Callable[..., str]] = {
             "cell": cell,
             "code": code,
+            "command": command,
             "cut": cut,
             "inline": inline,
             "literal": literal,
@@ -115,6 +116,18 @@ def code(value: object, language: str = "text") -> str:
     body = _clean(value).rstrip("\n")
     fence = "`" * max(3, _longest_run("`", body) + 1)
     return f"{fence}{language}\n{body}\n{fence}"
+
+
+def command(value: object, limit: int) -> str:
+    """A command in a comment, as a code span; if it is not shown to the letter, that is said, with what is cut."""
+    given = str(value).strip()
+    line = plain(one_line(given)).replace("`", "'")
+    notes = []
+    if line.replace("\N{ZERO WIDTH SPACE}", "") != given:
+        notes.append("not to the letter")
+    if len(line) > limit:
+        notes.append(f"{len(line) - limit:,} more characters are cut")
+    return f"`{line[:limit]}`{' **(' + '; '.join(notes) + ')**' if notes else ''}"
 
 
 def quote_block(value: object) -> str:

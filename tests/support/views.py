@@ -408,6 +408,7 @@ def approval(text: str) -> dict[str, object]:
         "excluded": (text,),
         "questions": (text,),
         "in_full": True,
+        "undisplayed": (text,),
     }
 
 
@@ -469,7 +470,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,
     "comments/counted.md": lambda text: {"marker": MARKER, "command": text, "so_far": text},
-    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER},
+    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,
     "artifacts/inbox.md": inbox,

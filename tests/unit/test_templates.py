@@ -445,7 +445,9 @@ def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: st
 def test_a_comment_that_asks_shows_what_somebody_wrote_to_the_letter(text, asked):
     """Whoever approves by comment reads criteria and questions there: a reference would hide one (R20)."""
     told = approval(text) | {"questions": (text,) if asked else ()}
-    shown = RENDERER.render("comments/approval-asked.md", approval=told | {"policy": policy("x")}, marker=MARKER)
+    shown = RENDERER.render(
+        "comments/approval-asked.md", approval=told | {"policy": policy("x")}, marker=MARKER, longest=2000
+    )
     tokens = MarkdownIt("commonmark").parse(shown)
     [line] = [token for token in tokens if token.type == "inline" and text[:4] in _words(token)][:1]
     assert text in _words(line)

@@ -6,16 +6,19 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.domain.comments import is_marked, marked_problems, slim, status_problems
+from irontree.domain.comments import MAX_CHARACTERS, is_marked, marked_problems, slim, status_problems
 from irontree.domain.events import IssueEvent, Record, kebab
 from irontree.domain.halt import block_title, halt_of
 from irontree.domain.issues import Comment
 from irontree.domain.plan import Plan, canonical_digest
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.errors import GitFailed, RemoteFailed
+from irontree.ports import EffectLedger
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
 from irontree.services.proposals.again import ALLOW, UNREADABLE, offers_permission, propose_again
 from irontree.services.proposals.approval import approval_view
@@ -204,11 +207,17 @@ def _reason(record: Record[IssueEvent]) -> str:
 
 
 WAIT_SECONDS: Final = 5.0
+ASK_AGAIN: Final = timedelta(minutes=10)
+"""Between two such comments on an issue whose author may not approve: every edit of theirs makes a new name."""
+_LONGEST_COMMANDS: Final = (2000, 500, 100)
+"""Characters of each command in the comment; fewer where it would be too long for a forge otherwise."""
 APPROVAL_ASKED: Final = "comments/approval-asked.md"
 
 
 def ask_for_approval(app: App, question: Question, comments: Sequence[Comment]) -> None:
     """Post on an adopted issue what its approval would put into force, and what to write; once per name.
+
+    If its author has no write access, that is at most once in `ASK_AGAIN`, whoever edited it.
 
     *comments* are those since the question. The issue is read each time; its name is worked out only if something
     changed. An issue that cannot be approved as it is gets none. Raises RemoteFailed, and Busy if the driver lock is
@@ -218,13 +227,14 @@ def ask_for_approval(app: App, question: Question, comments: Sequence[Comment]) 
     if question.reason != "reapproval_required" or plan is None or plan.adoption is None:
         return
     issue = app.forge().read_issue(question.under)
-    if issue is None:
+    ledger = app.deliveries.load(question.under)
+    if issue is None or (not issue.trusted and _asked_lately(app, ledger)):
         return
     said = [[one.id, one.body] for one in comments if not is_marked(one.body)]
     try:
         settings = [app.policy(plan.policy.publish).digest, app.preferences().loop_budget]
         seen = canonical_digest([question.key, issue.title, issue.body, issue.state, said, settings])
-        if seen != app.deliveries.load(question.under).approval_seen:
+        if seen != ledger.approval_seen:
             _ask_once(app, plan, question.under, seen)
     except RemoteFailed:
         raise
@@ -232,13 +242,23 @@ def ask_for_approval(app: App, question: Question, comments: Sequence[Comment]) 
         return
 
 
+def _asked_lately(app: App, ledger: EffectLedger) -> bool:
+    at = moment_in_utc(ledger.approval_asked_at)
+    return at is not None and abs(app.clock.now() - at) < ASK_AGAIN  # a clock may have been put back
+
+
 def _ask_once(app: App, plan: Plan, number: int, seen: str) -> None:
     wanted = propose_again(app, plan)
     marker = _marker(number, f"approve/{wanted.name}")
-    text = app.renderer.render(APPROVAL_ASKED, approval=approval_view(app, wanted, loop_mode=True), marker=marker)
+    view = approval_view(app, wanted, loop_mode=True)
+    texts = (app.renderer.render(APPROVAL_ASKED, approval=view, marker=marker, longest=n) for n in _LONGEST_COMMANDS)
+    text = next((text for text in texts if len(text) <= MAX_CHARACTERS), None)
+    if text is None:  # `irontree task` shows it
+        return
     with app.driver.hold(f"issue-{number}, approval", wait_seconds=WAIT_SECONDS):
         post_once(app, number, text, marker)
-        app.deliveries.save(number, replace(app.deliveries.load(number), approval_seen=seen))
+        asked = replace(app.deliveries.load(number), approval_seen=seen, approval_asked_at=utc_text(app.clock.now()))
+        app.deliveries.save(number, asked)
 
 
 # --- Checking our comments on the forge against the comment policy
