@@ -20,7 +20,7 @@ from tests.support.forges import hand_in
 from tests.support.memory_project import push_from_elsewhere
 from tests.support.requests import BRANCH, Refusing, look, merge, request, requesting_scene, work
 from tests.support.watching import Killed, Watched
-from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, accepts, does, ends, sends_back
+from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Patience, Scene, accepts, does, ends, sends_back
 
 
 class Asking:
@@ -106,6 +106,47 @@ def test_criteria_that_a_person_judges_are_judged_by_the_merge(scene: Scene):
         "merge the request",
         "only a person can judge",
     ]
+
+
+class GoesDown(Refusing):
+    """A forge that is down once it has opened a request, whose answer is lost; then somebody merges it."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene.forge_seen, "create_pull_request")
+        self._scene = scene
+
+    def __getattr__(self, name: str) -> Any:
+        is_first = name == self._method and not self._scene.tracker.pulls
+        return self._open_and_go_down if is_first else getattr(self._forge, name)
+
+    def _open_and_go_down(self, **given: Any) -> None:
+        self._forge.create_pull_request(**given)
+        merge(self._scene)
+        self._scene.tracker.outage = "it is down"
+        raise RemoteUnavailable("no answer")
+
+
+class UpAgain(Patience):
+    """The forge is back when the pause ends."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__()
+        self._scene = scene
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._scene.tracker.outage = None
+        return super().wait(timeout)
+
+
+def test_a_request_that_was_merged_while_its_answer_was_lost_is_the_only_one(scene: Scene):
+    """R9: it is looked for before anything is sent again."""
+    scene.publish(ONE_TASK)
+    perform(scene.app, Run(GREETING))
+    scene.forge_seen, scene.cancel = GoesDown(scene), UpAgain(scene)
+    perform(scene.app, Verify(GREETING))
+    assert [*scene.tracker.pulls] == [scene.state().request]
+    look(scene)
+    assert scene.events()[-1] == "checkup_accept_recorded"
 
 
 @pytest.mark.parametrize("lost", [1, 2])
