@@ -303,7 +303,7 @@ def review_prompt(text: str) -> dict[str, object]:
 
 
 def comment(text: str) -> CommentView:
-    asked = {"answers": (text, "/accept"), "gate": text}
+    asked = {"answers": (text, "/accept"), "gated": (text,), "gate": text, "allow_gate": text}
     return CommentView(number=7, marker=MARKER, reason=text, action=text, attempt=2, attempts=4, **asked)
 
 
@@ -398,6 +398,7 @@ def approval(text: str) -> dict[str, object]:
         "budget": 60,
         "loop_mode": True,
         "answer": "irontree task requirements.md --approve 1a2b3c4d",
+        "guarded": (),
         "tracker": "",
         "estimate": text,
         "trivial": (text,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -27,6 +28,7 @@ TURNS: Final = 40
 QUIET_TURNS: Final = 25
 PREFERRED: Final = ("accept", "go-on", "approve", "verify", "retry", "extend", "allow")
 """Of the answers to a question, the first that there is: all but those that give work up."""
+LOCKED: Final = re.compile(r"the remote is locked by (\S+remote\.git/\S+\.lock); if it stays .*remove the file")
 TARGETS: Final = ("everything", "group", "terminal", "server", "flow", "git", "agent", "any")
 POINTS: Final = (
     "project/.mino/config.yml",
@@ -330,7 +332,15 @@ class Storm:
             code = process.wait()
         self.outcome.restarts += not quiet
         self._note(stem, words, code)
+        self._unlock_remote(stem.with_suffix(".txt").read_text(encoding="utf-8", errors="replace"))
         return code
+
+    def _unlock_remote(self, said: str) -> None:
+        """Remove the lock of the remote that a command named, as it asks for: a push was killed in the remote."""
+        at_work = any(_class(one, 0) == "git" for one in oracle.marked(self.place))
+        if (named := LOCKED.search(said)) and (lock := Path(named[1])).exists() and not at_work:
+            self.outcome.questions.append(f"remote: locked: {lock.relative_to(self.place.remote)}")
+            lock.unlink()
 
     def _start(self, words: list[str]) -> tuple[subprocess.Popen[bytes], Path]:
         self._commands += 1

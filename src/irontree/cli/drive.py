@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from irontree.cli.context import Context, program_for
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
-from irontree.domain.text import one_line, printable
+from irontree.domain.text import one_line, printable, shell_path, shell_word
 from irontree.domain.values import short_sha
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
 from irontree.flows.server.connection import (
@@ -33,6 +32,7 @@ from irontree.flows.server.private import LocalServer
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import left_out, read_loop
 from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.guard import require_unguarded
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import uncommitted_documents
 from irontree.services.record import World, closed_by_users, read_world
@@ -74,11 +74,13 @@ def ask_for_approval(
     text = approval_text(app, wanted, loop_mode=loop_mode, answer="yes" if asked_here else "")
     show_markdown(context.console, text)
     wanted.require_clear()
+    require_unguarded(app, wanted)
     if given is None:
         if not asked_here:
+            how = command or f"add --approve {wanted.shown_name}"
             raise ApprovalRefused(
                 f"{wanted.what} is not approved, and nobody is here to ask",
-                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}{_by_comment(wanted)}",
+                remedy=f"look at the plan above, then {how}{_by_comment(wanted)}",
             )
         meanwhile()
         _ask(context.console, loop_mode=loop_mode)
@@ -103,7 +105,9 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
         return OK
     flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
     chosen = (flag for flag, given in flags.items() if given)
-    answer = " ".join(("irontree task", shlex.quote(wanted.intent), *chosen, "--approve", wanted.name))
+    answer = " ".join(
+        (f"{program_for(app.repository.root)} task", shell_path(wanted.intent), *chosen, "--approve", wanted.shown_name)
+    )
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK
 
@@ -302,7 +306,7 @@ class Drive:
     def _tell_uncommitted(self, loop_id: str) -> None:
         """Name uncommitted documents: work starts from commits, so the next document would be refused."""
         for path in uncommitted_documents(self.app, read_loop(self.app, loop_id).keys):
-            commit = f"git add {shlex.quote(path)} && git commit -m {shlex.quote(f'Add {path}')}"
+            commit = f"git add {shell_path(path)} && git commit -m {shell_word(f'Add {path}')}"
             self._say(f"{path} is in no commit yet. Before the next one: {commit}")
 
     def _leave_to_worker(self, loop_id: str) -> int:

@@ -6,7 +6,6 @@ The words are those of the table of halts (`domain/halt.py`). Pure: who may use 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -16,7 +15,7 @@ from irontree.domain.halt import RULES, VALUES, Choice
 from irontree.domain.ids import parse_issue, typed_issue
 from irontree.domain.requirements.markdown import lines_said
 from irontree.domain.state import ADOPTED
-from irontree.domain.text import suggestion
+from irontree.domain.text import shell_path, suggestion
 
 _LINE: Final = re.compile(
     r" {0,3}(?:(?:[-*+]|\d{1,9}[.)]) {1,3})?/([a-z]+(?:-[a-z]+)*)(?![\w/-])[.:,;!]?(.*)", re.IGNORECASE
@@ -202,7 +201,7 @@ def _unclear(text: str) -> Unclear:
 
 def _no_document(path: str) -> Unclear:
     """A document that does not exist; the remedy writes to that very path, so it overwrites none."""
-    example = f"`irontree example > {shlex.quote(path)}` writes one to start from"
+    example = f"`irontree example > {shell_path(path)}` writes one to start from"
     return Unclear(f"there is no file {path}", example, document=path)
 
 

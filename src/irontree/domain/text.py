@@ -6,6 +6,7 @@ A secret has the shape of a forge's or provider's token, or is the value of an e
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -52,6 +53,42 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """*text* for a terminal, joined into one line."""
     return " ".join(printable(text).split())
+
+
+# --- Words of commands to be copied into a shell
+
+
+def shell_word(word: str) -> str:
+    """*word* quoted for a POSIX shell, in characters that every terminal shows and no filter of ours changes.
+
+    Others are written by their bytes, in `$'…'`: line ends, bytes that are no text, marks that turn the direction.
+    """
+    if word.isprintable() and "  " not in word:
+        return shlex.quote(word)
+    return f"$'{re.sub('(?<= ) ', _octal, ''.join(map(_in_dollar_quotes, word)))}'"
+
+
+def shell_path(path: str) -> str:
+    """A path as such a word; one that begins with a dash is no option."""
+    return shell_word(f"./{path}" if path.startswith("-") else path)
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """A command of these words."""
+    return " ".join(map(shell_word, words))
+
+
+def _in_dollar_quotes(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    return char if char.isprintable() else _octal(char)
+
+
+def _octal(char: str | re.Match[str]) -> str:
+    """Three octal digits for each byte; as file names are decoded, a byte that is no text is a surrogate."""
+    text = char if isinstance(char, str) else char[0]
+    errors = "surrogateescape" if "\udc80" <= text <= "\udcff" else "replace"
+    return "".join(f"\\{byte:03o}" for byte in text.encode("utf-8", errors))
 
 
 # --- Secrets

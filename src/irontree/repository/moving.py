@@ -193,7 +193,7 @@ class _CutOff:
         sides = (change.before, change.after)
         if _mode(self._git.folder / change.path) is None:
             return _SUBMODULE in (change.before.mode, change.after.mode) or self._is_free(change.path)
-        return any(self._stands(change.path, side) or self._is_begun(change.path, side) for side in sides)
+        return any(test(change.path, side) for test in (self._stands, self._is_begun) for side in sides)
 
     def _stands(self, path: str, side: _Entry) -> bool:
         """Whether the worktree has *path* as *side* does, by git's conversions or byte for byte."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -131,6 +132,20 @@ def test_a_git_that_is_killed_alone_is_followed_up_at_once(place, point):
     place.die(point)
     assert place.repository.publish(place.after, place.project.target) == Published(place.after)
     place.assert_moved()
+
+
+def test_what_git_wrote_whole_is_recognised_without_a_git_for_each_file(place, tmp_path):
+    """A move of thousands of files that is cut off must not keep the next command waiting for minutes."""
+    asked, program = tmp_path / "asked", shutil.which("git")
+    shim = tmp_path / "bin" / "git"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\necho "$*" >> {asked}\nexec {program} "$@"\n')
+    shim.chmod(0o755)
+    place.lay_out("app.py", "new.txt", "deep/er/file", index=True)
+    with place.project.opened(PATH=f"{shim.parent}:{os.environ['PATH']}").driven():
+        pass
+    place.assert_moved()
+    assert "cat-file --filters" not in asked.read_text()
 
 
 @pytest.mark.parametrize("point", POINTS)

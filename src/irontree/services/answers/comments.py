@@ -196,7 +196,8 @@ def _follow(
             validate(asked, answer)
             _count(app, asked, said)
             return "counted"
-    _record(_on_behalf_of(app, comment, said), asked, replace(answer, voters=tuple(one.author for one in said)))
+    voters = tuple(one.author for one in said)
+    _record(_on_behalf_of(app, comment, said), asked, replace(answer, by=", ".join(voters), voters=voters))
     return "taken"
 
 

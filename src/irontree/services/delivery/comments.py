@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.comments import comment_problems, is_marked, marked_problems, status_problems
@@ -17,9 +17,9 @@ from irontree.domain.plan import Plan, canonical_digest
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
-from irontree.services.proposals.again import UNREADABLE, offers_permission, propose_again
+from irontree.services.proposals.again import ALLOW, UNREADABLE, offers_permission, propose_again
 from irontree.services.proposals.approval import approval_view
-from irontree.services.questions.questions import Question, gate_at, open_questions, question_about
+from irontree.services.questions.questions import Question, gate_at, gated, open_questions, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.history import failed_check, rules_for_denied, rules_in_words
 
@@ -37,10 +37,15 @@ class CommentView:
     request: str = ""
     """The address of the pull request whose merge accepts the work."""
     answers: tuple[str, ...] = ()
-    """The usage of each command with which a comment answers; empty if nothing is asked."""
+    """The usage of each command with which a comment of one person answers; empty if nothing is asked."""
+    gated: tuple[str, ...] = ()
+    """The usage of each command that has to pass the gate."""
     gate: str = ""
+    """Who decides at the gate; empty if there is none, and then a command may answer too."""
     allows: tuple[str, ...] = ()
     """The rules that `/allow` would approve; empty if that is no answer."""
+    allow_gate: str = ""
+    """Who decides whether these are allowed; empty if no gate guards it."""
 
 
 def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = "") -> str:
@@ -77,7 +82,6 @@ def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
 def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
     """The rendered comment of *record*; *state* is the state after it."""
     question = question_in(app, state)
-    gate = gate_at(world, question) if question else None
     view = CommentView(
         number=state.issue_number,
         marker=marker,
@@ -86,11 +90,22 @@ def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEv
         attempt=state.attempt_count,
         attempts=state.total_attempts,
         request=_request(state, record),
-        answers=question.usages() if question else (),
-        gate=gate.words if gate else "",
         allows=_allows(app, world, state) if question else (),
+        **(answers_in(world, question) if question else {}),
     )
     return comment_text(app, record.event.event, view)
+
+
+def answers_in(world: World, question: Question) -> dict[str, Any]:
+    """What a comment offers as answers, as fields of its view: those of one person apart from those of a gate."""
+    closed, own = gated(world, question), gate_at(world, question)
+    allow = next((gate_at(world, question, each) for each in question.rule.choices if each.name == ALLOW), None)
+    return {
+        "answers": question.usages(lambda choice: choice.name not in closed),
+        "gated": question.usages(lambda choice: choice.name in closed),
+        "gate": own.decide if own else "",
+        "allow_gate": allow.decide if allow else "",
+    }
 
 
 def question_in(app: App, state: TaskState) -> Question | None:
@@ -164,7 +179,7 @@ def ask_for_approval(app: App, question: Question, comments: Sequence[Comment]) 
         return
     said = [[one.id, one.body] for one in comments if not is_marked(one.body)]
     try:
-        settings = app.policy(plan.policy.publish).digest
+        settings = [app.policy(plan.policy.publish).digest, app.preferences().loop_budget]
         seen = canonical_digest([question.key, issue.title, issue.body, issue.state, said, settings])
         if seen != app.deliveries.load(question.under).approval_seen:
             _ask_once(app, plan, question.under, seen)

@@ -35,6 +35,7 @@ from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
 from irontree.ports import EffectLedger, Label, Stream
 from irontree.services.delivery.comments import (
     CommentView,
+    answers_in,
     comment_for,
     comment_marker,
     comment_text,
@@ -328,7 +329,7 @@ def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
     told_itself = stream.last_sequence in {record.event.sequence for _, record in due_comments(stream)}
     if marker != ledger.halt_told and not told_itself:
         reason = state.problem or halt_title(entity.halt_reason or "")
-        _tell(app, state, marker, reason, question_in(app, state))
+        _tell(app, world, state, marker, reason, question_in(app, state))
 
 
 def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
@@ -337,11 +338,12 @@ def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
         return
     marker = loop_marker(state.issue_number, loop.id, question.sequence)
     if marker != app.deliveries.load(state.issue_number).halt_told:
-        _tell(app, state, marker, question.detail or question.rule.title, question)
+        _tell(app, world, state, marker, question.detail or question.rule.title, question)
 
 
-def _tell(app: App, state: TaskState, marker: str, reason: str, question: Question | None) -> None:
-    view = CommentView(state.issue_number, marker, reason=reason, answers=question.usages() if question else ())
+def _tell(app: App, world: World, state: TaskState, marker: str, reason: str, question: Question | None) -> None:
+    answers = answers_in(world, question) if question else {}
+    view = CommentView(state.issue_number, marker, reason=reason, **answers)
     ledger = app.deliveries.load(state.issue_number)
     others = tuple(failure for failure in ledger.failures if not failure.startswith(_FAILED))
     try:

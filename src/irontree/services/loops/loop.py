@@ -5,7 +5,6 @@ Loop events win over the entity file, which is rewritten from them, except for `
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -34,6 +33,7 @@ from irontree.domain.loop import (
 from irontree.domain.meta import Meta
 from irontree.domain.plan import canonical_digest
 from irontree.domain.spending import Extension, extension_from
+from irontree.domain.text import shell_path
 from irontree.errors import LogDamaged, NotEligible, in_words
 from irontree.ports import EventStream
 from irontree.services.record import World, read_world
@@ -261,7 +261,7 @@ def resume(app: App, loop_id: str, by: str = "", note: str = "") -> Loop:
         return loop
     if entity.status != "halted" or entity.halt_reason is None:
         message = f"Loop {loop_id} status is {entity.status}; only halted loops can be resumed."
-        raise NotEligible(message, remedy=f"start a new one: `irontree task {shlex.quote(entity.intent)}`")
+        raise NotEligible(message, remedy=f"start a new one: `irontree task {shell_path(entity.intent)}`")
     event = LoopResumed(**_next(loop), previous_halt_reason=entity.halt_reason, transitions_used=entity.budget_used)
     return _record(app, loop, event, _said(by, note))
 
@@ -329,7 +329,7 @@ def cancel(app: App, loop_id: str, by: str, *, reason: str = "", note: str = "")
 def require_open(loop: Loop) -> Loop:
     """The loop itself. Raises NotEligible if it has ended."""
     if not loop.is_open:
-        again = f"start a new one: `irontree task {shlex.quote(loop.entity.intent)}`"
+        again = f"start a new one: `irontree task {shell_path(loop.entity.intent)}`"
         raise NotEligible(f"Loop {loop.id} is {loop.entity.status}", remedy=again)
     return loop
 

@@ -19,6 +19,7 @@ from irontree.domain.text import suggestion
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
+from irontree.services.proposals.guard import guarded
 from irontree.services.proposals.proposal import DraftPlan, DraftTask, Excluded, Proposal
 from irontree.services.record import World, read_world
 from irontree.services.views.overview import named
@@ -68,13 +69,16 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
     todo = [task for task in draft.tasks if task.node.task_key not in skipped]
     return {
         "repository": app.repository.root.name,
-        "revision": proposal.revision,
+        # A first approval may name the document alone (R6).
+        "revision": proposal.shown_name if proposal.earlier else proposal.revision,
         "spec_path": proposal.what,
         "tasks": tuple(_planned(task, policy) for task in draft.tasks),
         "policy": policy,
         "budget": draft.budget,
         "loop_mode": loop_mode,
         "answer": answer,
+        # What is not approved here, but in comments on the issues.
+        "guarded": tuple((each.gate.decide, each.remedy) for each in guarded(app, world, proposal)),
         # The address of the repository whose issues, comments and labels are written; empty for issues in files.
         "tracker": app.preferences().tracker,
         "estimate": estimate(_goes_on(world, proposal, task) for task in todo),

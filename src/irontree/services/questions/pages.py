@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from irontree.app import App
@@ -83,7 +84,7 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
         # The pull request whose merge accepts the work.
         "request": record.told.request_url,
         # Who decides, if not everyone does.
-        "gate": gate_words(app, world, question),
+        "gate": gate_words(app, world, replace(question, revision=approving.get("revision"))),
         **_NOTHING_TO_APPROVE,
         **approving,
         "warnings": (

@@ -157,6 +157,37 @@ def test_a_look_that_dies_beside_the_loops_start_is_made_good_by_the_next(waitin
     assert waiting.drive(loop).reason == "goal_reached"
 
 
+def test_no_approval_is_refused_once_its_loop_is_open(waiting):
+    """Edited just then, the issue is approved as it was shown: its loop asks about the new text, and is not left."""
+
+    def edited(_: str, side: str) -> None:
+        if side == "after" and waiting.tracker.issues[1].body == CLEAR:
+            edit(waiting, 1, body=f"{CLEAR}- [ ] it is friendly (manual)\n")
+
+    look(waiting.app)
+    say(waiting, 1, asks(waiting)[0], author="alice")
+    [found] = look(replace(waiting.app, loops=Watched(waiting.loops, ("append",), edited)))
+    assert (found.by, found.outcome) == ("alice", "taken")
+    assert waiting.events() == ["task_adopted", "task_approved"]
+    [loop] = loops.open_loops(waiting.app)
+    assert waiting.drive(loop).reason == "reapproval_required"
+    look(waiting.app)
+    say(waiting, 1, asks(waiting)[-1], author="alice")
+    assert outcomes(waiting) == [("alice", "taken")]
+    assert [still.id for still in loops.open_loops(waiting.app)] == [loop.id]
+
+
+@pytest.mark.parametrize("body", [f"{CLEAR}- [ ] it is friendly (manual)\n", "It should be nicer.\n"])
+def test_an_approval_that_is_refused_opens_no_loop(waiting, body: str):
+    """The text is another one by then, or says too little."""
+    look(waiting.app)
+    name_now = asks(waiting)[0] if body.startswith(CLEAR) else None
+    edit(waiting, 1, body=body)
+    say(waiting, 1, name_now or f"/approve {name(waiting)}", author="alice")
+    assert outcomes(waiting) == [("alice", "refused")]
+    assert waiting.app.loops.ids() == ()
+
+
 def test_a_wrong_name_starts_no_loop(waiting):
     say(waiting, 1, "/approve 00000000-00000000", author="alice")
     look(waiting.app)

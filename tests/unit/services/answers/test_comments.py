@@ -390,6 +390,7 @@ def test_two_people_have_to_say_the_same_and_the_event_names_both(scene):
     second = says(scene, "/accept", by="bob")
     assert outcomes(scene) == [("bob", "taken")]
     assert scene.last().meta["approvers"] == [f"alice {first}", f"bob {second}"]
+    assert scene.last().meta["by"] == "alice, bob"
     assert replies(scene) == []
 
 
@@ -481,7 +482,8 @@ def test_form_and_status_say_who_decides_and_who_has_said_so(scene):
     says(scene, "/accept")
     look(scene.app)
     question = asked_at(scene.app, 1)
-    words = "only comments on the issue count for `/accept`: 2 people with write access decide; 1 of 2 have: alice"
+    who = "2 people with write access decide; 1 of 2 so far: alice; 1 more is needed"
+    words = f"only comments on the issue count for `/accept`: {who}"
     assert gate_words(scene.app, scene.world, question) == words
     assert words in question_text(scene.app, question)
     assert [choice.name for choice in offered(scene.app, scene.world, question)] == ["send-back", "skip", "stop"]
