@@ -364,6 +364,10 @@ class EffectLedger:
     """The request whose reviewers were asked and that was assigned; `2 reviewers` before it is assigned."""
     approval_seen: str = ""
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
+    posting: str = ""
+    """The marker of the comment that was about to be posted; empty once that is settled."""
+    approval_asked_at: str = ""
+    """When that was, UTC; empty if it was never."""
 
 
 class Upkeep(Protocol):

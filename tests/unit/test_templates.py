@@ -83,7 +83,7 @@ def outline(markdown: str) -> tuple[list[str], list[str]]:
     return [tag for tag, _ in found], [content for tag, content in found if tag == "h2"]
 
 
-REPLIES = ["comments/approval-asked.md", "comments/not-taken.md", "comments/reply.md"]
+REPLIES = ["comments/approval-asked.md", "comments/counted.md", "comments/not-taken.md", "comments/reply.md"]
 CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, *REPLIES})
 
 
@@ -340,7 +340,8 @@ def test_a_form_lists_every_choice_and_how_to_answer(reason: str):
 def test_an_acceptance_shows_the_commit_and_where_it_goes():
     shown = rendered("forms/pending-acceptance.md", ORDINARY)
     assert f"- Commit: `{SHA}`" in shown
-    assert "publishes exactly this commit to `main` of `origin`" in shown
+    assert "publishes exactly this commit to `main` of `origin`, if that branch has not moved since" in shown
+    assert "If it has, the commit is merged with it and all checks run again; the merge is published" in shown
     assert "**a person judges this**" in shown
 
 
@@ -444,7 +445,9 @@ def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: st
 def test_a_comment_that_asks_shows_what_somebody_wrote_to_the_letter(text, asked):
     """Whoever approves by comment reads criteria and questions there: a reference would hide one (R20)."""
     told = approval(text) | {"questions": (text,) if asked else ()}
-    shown = RENDERER.render("comments/approval-asked.md", approval=told | {"policy": policy("x")}, marker=MARKER)
+    shown = RENDERER.render(
+        "comments/approval-asked.md", approval=told | {"policy": policy("x")}, marker=MARKER, longest=2000
+    )
     tokens = MarkdownIt("commonmark").parse(shown)
     [line] = [token for token in tokens if token.type == "inline" and text[:4] in _words(token)][:1]
     assert text in _words(line)

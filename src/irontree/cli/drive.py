@@ -107,9 +107,8 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
         return OK
     flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
     chosen = (flag for flag, given in flags.items() if given)
-    answer = " ".join(
-        (f"{program_for(app.repository.root)} task", shell_path(wanted.intent), *chosen, "--approve", wanted.shown_name)
-    )
+    program = program_for(context.folder.resolve())
+    answer = " ".join((program, "task", shell_path(wanted.intent), *chosen, "--approve", wanted.shown_name))
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK
 

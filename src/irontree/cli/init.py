@@ -34,15 +34,15 @@ from irontree.cli.output import Cell, OutputBlock, Table, TextLines, listing, ne
 from irontree.cli.parser import JSON, argument
 from irontree.config import Config, load_config, write_config
 from irontree.domain.plan import KNOWN_AGENTS, default_remote
-from irontree.domain.state import COLORS
 from irontree.errors import EnvironmentRefused
 from irontree.files import Disk
 from irontree.forges import Location, location_of
 from irontree.forges.credentials import find_credential, token_variable
-from irontree.ports import Label, RepositoryFacts
+from irontree.ports import RepositoryFacts
 from irontree.repository import GitRepository
 from irontree.repository.backup import LOG_REF, fetch, versions
 from irontree.services.consistency.audit import AuditFinding, audit
+from irontree.services.delivery.deliver import MANAGED_LABELS
 from irontree.services.work.preflight import tracker_blockers
 from irontree.store.archive import restore
 from irontree.store.layout import Layout, create
@@ -180,7 +180,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
     blocked = tuple(blocker.message for blocker in tracker_blockers(about)) if about else ()
     if not blocked:
         with app.driver.hold("init, labels", wait_seconds=LABELS_WAIT):
-            forge.ensure_labels([Label(name, color) for name, color in COLORS.items()])
+            forge.ensure_labels(MANAGED_LABELS)
     left = (*blocked, *open_points(facts, config))
     is_committed = git.committed(layout.shown(layout.config)) == layout.config.read_bytes()
     return InitOutcome(

@@ -190,7 +190,7 @@ def _at_work(glance: StatusView) -> Iterator[Cell]:
     if found.active_loop:
         yield Cell(f"Loop at work: {found.active_loop}", "busy")
     elif found.serving:
-        yield Cell(f"Served here, and gone on with when it can be: {found.serving}", "busy")
+        yield Cell(f"Served here, and continued as soon as it can be: {found.serving}", "busy")
     in_log = any(asked.kind != "document" for asked in glance.asked)
     if not _anybody(found) and (in_log or glance.next):
         yield Cell("Nobody is at work here now.", "asks")

@@ -183,7 +183,8 @@ def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
     close = suggested_document(intent.document, folder, root) if intent.document else None
     if close is None:
         return NotEligible(intent.reason, remedy=intent.remedy)
-    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shell_path(close)}")
+    from_root = os.path.relpath((folder / close).resolve(), root)
+    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shell_path(from_root)}")
 
 
 def _of_document(context: Context, app: App, document: Path) -> Proposal:

@@ -15,7 +15,7 @@ from irontree.domain.halt import RULES, VALUES, Choice
 from irontree.domain.ids import parse_issue, typed_issue
 from irontree.domain.requirements.markdown import lines_said
 from irontree.domain.state import ADOPTED
-from irontree.domain.text import shell_path, suggestion
+from irontree.domain.text import shell_path, shown_name, suggestion
 
 _LINE: Final = re.compile(
     r" {0,3}(?:(?:[-*+]|\d{1,9}[.)]) {1,3})?/([a-z]+(?:-[a-z]+)*)(?![\w/-])[.:,;!]?(.*)", re.IGNORECASE
@@ -203,7 +203,7 @@ def _unclear(text: str) -> Unclear:
 def _no_document(path: str) -> Unclear:
     """A document that does not exist; the remedy writes to that very path, so it overwrites none."""
     example = f"`irontree example > {shell_path(path)}` writes one to start from"
-    return Unclear(f"there is no file {path}", example, document=path)
+    return Unclear(f"there is no file {shown_name(path)}", example, document=path)
 
 
 def _resume(text: str) -> Intent | None:

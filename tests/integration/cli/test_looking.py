@@ -18,6 +18,7 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app
+from irontree.cli.main import main
 from irontree.domain.decide import Halt
 from irontree.services.loops import loop as loops
 from irontree.services.record import read_world
@@ -241,6 +242,11 @@ def test_what_a_person_gave_up_asks_nobody_but_can_be_looked_at(shell, given_up)
     assert seen["issues"][0]["skipped"] == (given_up[0] == "skip")
     assert "waiting for you" not in shell("status").out
     assert shell("show", "1", "--json").data["question"]["reason"] == "blocked"
+
+
+def test_a_remedy_can_be_typed_where_it_is_told(shell, capsys):
+    assert main(["-C", str(shell.root), "loops", "2020-01-01-0000-aaaaaa"]) == 1
+    assert f"`irontree -C {shell.root} loops` lists them" in capsys.readouterr().err
 
 
 def test_a_loop_that_is_not_there_is_refused(shell):

@@ -13,9 +13,10 @@ from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.machine import held
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode
+from irontree.domain.requirements.markdown import undisplayed
 from irontree.domain.spec import changes_of
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import suggestion
+from irontree.domain.text import shown_name, suggestion
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
@@ -72,7 +73,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "repository": app.repository.root.name,
         # A first approval may name the document alone (R6).
         "revision": proposal.shown_name if proposal.earlier else proposal.revision,
-        "spec_path": proposal.what,
+        "spec_path": shown_name(proposal.what),
         "tasks": tuple(_planned(task, policy) for task in draft.tasks),
         "policy": policy,
         "budget": draft.budget,
@@ -89,6 +90,8 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "quotes": tuple(node for node in draft.nodes if node.outsider),
         # Whether the tasks' texts are shown: unlike a document, an issue may be changed by others in the meantime.
         "in_full": not draft.whole,
+        # What is in those texts and not on the issue's page.
+        "undisplayed": tuple(dict.fromkeys(hidden for node in draft.nodes for hidden in undisplayed(node.text))),
         "before": before_words(world, proposal),
         # What changed since the last approval, one line each.
         "changes": tuple(line for each in draft.plans for line in _changes(each)),
@@ -96,8 +99,8 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "loop_id": proposal.loop_id,
         "goal": "this task is done" if len(todo) == 1 else f"all {len(todo)} tasks are done",
         # What was typed, and what it was resolved to.
-        "intent": proposal.intent,
-        "query": proposal.what,
+        "intent": shown_name(proposal.intent),
+        "query": shown_name(proposal.what),
         # What was requested but is left out, with the reason.
         "excluded": (*_left_out(world, proposal), *map(_excluded, draft.excluded)),
         # What has to be answered in the issues before this can be approved.
