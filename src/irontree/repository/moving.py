@@ -97,23 +97,28 @@ class Moving:
                 return found
             move = Move(str(worktree), branch, before, sha)
             _DISK.write_durably(self.record, json.dumps(move._asdict()).encode())
-            refused = self._merge(there, sha)
+            refused = self._merge(there, move)
             self.record.unlink(missing_ok=True)
         except EnvironmentRefused as error:  # what was recorded is settled later
             refused = error.message
         return None if refused is None else InTheWay(refused, "put that right")
 
-    def _merge(self, there: Git, sha: str) -> str | None:
+    def _merge(self, there: Git, move: Move) -> str | None:
         refused = ""
         for pause in (0.0, *AGAIN_SECONDS):
             time.sleep(pause)
-            done = there.run("-c", "merge.autoStash=false", "merge", *_FORWARD, sha)
+            if not _stands_on(there, move.branch):  # git would move the branch that the user has switched to
+                return f"{move.branch.removeprefix('refs/heads/')} is no longer checked out in {there.folder}"
+            done = there.run("-c", "merge.autoStash=false", "merge", *_FORWARD, move.after)
             killed, refused = was_killed(done), said(done).strip()
-            if done.ok or ((killed or _HALF_WAY.search(refused)) and self._settled(ahead=killed) == "finished"):
+            if not done.ok and (killed or _HALF_WAY.search(refused)):
+                self._settled(ahead=killed)
+            tip = self.git.repo.commit_of(move.branch)
+            if tip and self.git.repo.contains(tip, move.after):
                 return None
             if not killed and not lock_in_the_way(refused):
                 break
-        return refused
+        return refused or f"git moved what was checked out in {there.folder} meanwhile"
 
     def pending(self) -> Move | None:
         """The move that was cut off, or `None`."""
@@ -140,10 +145,14 @@ class Moving:
         there, tip = self.git.at(Path(move.worktree)), self.git.repo.commit_of(move.branch)
         if tip and self.git.repo.contains(tip, move.after):
             return "finished"
-        if tip != move.before or not there.repo.stands_at(move.branch):
+        if tip != move.before or not _stands_on(there, move.branch):
             return "left"
         with there.use(), disk_errors(there.folder):
             return _CutOff(there, move).settle(self.note, ahead=ahead)
+
+
+def _stands_on(there: Git, branch: str) -> bool:
+    return there.repo.stands_at(branch) or there.find("symbolic-ref", "--quiet", "HEAD") == branch
 
 
 class _CutOff:
