@@ -31,10 +31,12 @@ _RECORD_BYTES: Final = 1_000_000
 _BATCH: Final = 500
 _LINK, _SUBMODULE = "120000", "160000"
 _PLAIN: Final = ("100644", "100755")
-_HALF_WAY: Final = re.compile(
-    r"unable to (write|unlink|create file)|cannot lock ref|update_ref failed|No space left", re.IGNORECASE
+_UNCHANGED: Final = re.compile(
+    r"would be (overwritten|removed)|would lose untracked files|not uptodate|not possible to fast-forward"
+    r"|not concluded your|unmerged files|unresolved conflict|index\.lock': File exists",
+    re.IGNORECASE,
 )
-"""How git says that it failed behind its first change; what it refuses before has none of these words."""
+"""How git refuses before its first change. Behind it, it may fail in any words, those of a filter too."""
 _FORWARD: Final = ("--quiet", "--ff-only", "--no-squash", "--no-overwrite-ignore")
 """Git would write over ignored files, and the user's `branch.*.mergeOptions` may ask it not to move the branch."""
 _SHA: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -111,8 +113,8 @@ class Moving:
                 return f"{move.branch.removeprefix('refs/heads/')} is no longer checked out in {there.folder}"
             done = there.run("-c", "merge.autoStash=false", "merge", *_FORWARD, move.after)
             killed, refused = was_killed(done), said(done).strip()
-            if not done.ok and (killed or _HALF_WAY.search(refused)):
-                self._settled(ahead=killed)
+            if not done.ok and not _UNCHANGED.search(refused):
+                self._settled(ahead=killed or done.ended != "exited")
             tip = self.git.repo.commit_of(move.branch)
             if tip and self.git.repo.contains(tip, move.after):
                 return None
