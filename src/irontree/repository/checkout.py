@@ -33,6 +33,8 @@ class InTheWay(NamedTuple):
 
     what: str
     remedy: str
+    is_failure: bool = False
+    """Git or the disk failed: it is nothing of the user's."""
 
 
 def changed_paths(git: Git, submodules: Literal["all", "untracked"] = "untracked") -> tuple[str, ...]:

@@ -103,7 +103,9 @@ class Moving:
             self.record.unlink(missing_ok=True)
         except EnvironmentRefused as error:  # what was recorded is settled later
             refused = error.message
-        return None if refused is None else InTheWay(refused, "put that right")
+        if refused is None:
+            return None
+        return InTheWay(refused, "put that right", is_failure=not _UNCHANGED.search(refused))
 
     def _merge(self, there: Git, move: Move) -> str | None:
         refused = ""

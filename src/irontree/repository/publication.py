@@ -109,6 +109,8 @@ def publish_here(moving: Moving, sha: str, policy: PublishPolicy, onto: str | No
         raise RemoteUnavailable(
             f"another git command is at work in your checkout: {refused.what}", remedy=way_past(git.folder / lock)
         )
+    if refused.is_failure:
+        raise RemoteUnavailable(f"{policy.target_branch} cannot be moved: {refused.what}", remedy=refused.remedy)
     raise PublicationRefused(
         f"your checkout of {policy.target_branch} cannot take up the new commit: {refused.what}",
         reason="checkout-not-clean",
@@ -169,7 +171,7 @@ def _fast_forward(moving: Moving, sha: str, branch: str, current: str) -> InTheW
     if is_held(moving.common_dir, branch):
         return InTheWay("a rebase or a bisect that returns to it is under way", "finish it or abort it")
     done = moving.git.run(*DURABLY, "update-ref", branch, sha, current)
-    return None if done.ok else InTheWay(said(done).strip(), "put that right")
+    return None if done.ok else InTheWay(said(done).strip(), "put that right", is_failure=True)
 
 
 def target_gone(policy: PublishPolicy, lost: str) -> PublicationRefused:

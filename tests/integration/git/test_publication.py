@@ -349,6 +349,19 @@ def test_without_a_remote_a_git_command_of_the_user_is_waited_for(project):
     assert project.repository.publish(sha, project.local_target) == Published(sha)
 
 
+@pytest.mark.parametrize("checked_out", ["main", "feature"])
+def test_without_a_remote_a_git_that_fails_is_no_fault_of_the_users_changes(project, checked_out):
+    """As on a full disk: nobody is asked to commit or stash what is not there."""
+    sha = project.work()
+    git(project.root, "switch", "--quiet", *(["--create", checked_out] if checked_out != "main" else ["main"]))
+    refusing = hook(project.root / ".git/hooks", "reference-transaction", "! grep -q refs/heads/main")
+    with pytest.raises(RemoteUnavailable, match="main cannot be moved") as failed:
+        project.repository.publish(sha, project.local_target)
+    assert "stash" not in failed.value.remedy
+    refusing.unlink()
+    assert project.repository.publish(sha, project.local_target) == Published(sha)
+
+
 def test_without_a_remote_a_branch_that_is_not_checked_out_moves(project):
     git(project.root, "switch", "--quiet", "--create", "feature")
     sha = project.work()
