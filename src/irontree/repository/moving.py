@@ -166,7 +166,7 @@ class _CutOff:
         self._git, self._move = git, move
         self._changes = tuple(_changes(git, move))
         self._paths = {change.path for change in self._changes}
-        self._index = _index(git)
+        self._index, self._skipped = _index(git)
         self._hashes = _hashes(git, [change.path for change in self._changes])
         self._has_modes = git.repo.settings.get("core.filemode") != "false"
 
@@ -195,10 +195,18 @@ class _CutOff:
         """Whether git had moved anything. That a file is missing is no proof of that where it is to be put back."""
         return any(
             change.after == self._indexed(change)
-            or (change.after != _ABSENT and self._stands(change.path, change.after))
-            or (not self._stands(change.path, change.before) and (ahead or self._holds_some(change)))
+            or (not self._is_left_out(change.path) and self._is_written(change, ahead=ahead))
             for change in self._changes
         )
+
+    def _is_written(self, change: _Change, *, ahead: bool) -> bool:
+        return (change.after != _ABSENT and self._stands(change.path, change.after)) or (
+            not self._stands(change.path, change.before) and (ahead or self._holds_some(change))
+        )
+
+    def _is_left_out(self, path: str) -> bool:
+        """Whether a sparse checkout has the file in the index alone."""
+        return path in self._skipped and _mode(self._git.folder / path) is None
 
     def _holds_some(self, change: _Change) -> bool:
         """Whether the beginning of the new file stands there."""
@@ -221,8 +229,8 @@ class _CutOff:
 
     def _stands(self, path: str, side: _Entry) -> bool:
         """Whether the worktree has *path* as *side* does, by git's conversions or byte for byte."""
-        if side.mode == _SUBMODULE:
-            return True  # its files are its own: a fast-forward leaves them alone
+        if side.mode == _SUBMODULE or self._is_left_out(path):
+            return True  # a fast-forward leaves the files of a submodule alone, and those that are not wanted here
         there = self._git.folder / path
         mode = _mode(there)
         if side == _ABSENT or mode is None:
@@ -265,6 +273,10 @@ class _CutOff:
             nothing = "0" * len(self._move.before)
             lines = (f"{goals[c].mode} {goals[c].blob or nothing}\t{c.path}" for c in staged)
             self._git.change("update-index", "-z", "--index-info", stdin=_joined(lines))
+        # Git forgets the mark of an entry that it is given anew.
+        skipped = [c.path for c in staged if goals[c] != _ABSENT and self._is_left_out(c.path)]
+        if skipped:
+            self._git.change("update-index", "-z", "--skip-worktree", "--stdin", stdin=_joined(skipped))
         for change in files:
             if goals[change] == _ABSENT:
                 _remove(self._git.folder, change.path)
@@ -289,14 +301,19 @@ def _entry(mode: str, blob: str) -> _Entry:
     return _ABSENT if mode == "000000" else _Entry(mode, blob)
 
 
-def _index(git: Git) -> dict[str, _Entry]:
-    """What is staged, by path; of a path with conflicts nothing that a commit could have."""
-    found = dict[str, _Entry]()
-    for line in git.repo.paths("ls-files", "--stage", "-z"):
+def _index(git: Git) -> tuple[dict[str, _Entry], frozenset[str]]:
+    """What is staged, by path, and which of it the worktree is not to have.
+
+    Of a path with conflicts it is nothing that a commit could have.
+    """
+    found, skipped = dict[str, _Entry](), set[str]()
+    for line in git.repo.paths("ls-files", "-t", "--stage", "-z"):
         about, _, path = line.partition("\t")
-        mode, blob, stage = about.split(" ")
+        tag, mode, blob, stage = about.split(" ")
         found[path] = _Entry(mode, blob if stage == "0" else "conflict")
-    return found
+        if tag == "S":
+            skipped.add(path)
+    return found, frozenset(skipped)
 
 
 def _hashes(git: Git, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -329,3 +329,45 @@ def test_a_lock_of_the_users_git_is_waited_for_and_what_is_staged_stays(place):
     lock.unlink()
     place.assert_put_back("")
     assert place.heard.lines == []
+
+
+@pytest.fixture
+def sparse(project) -> Project:
+    """A checkout without the folder `out`, and a recorded move that changes a file there and one in `in`."""
+    root = project.root
+    commit(root, "in/a.txt", "old\n")
+    before = commit(root, "out/b.txt", "old\n")
+    commit(root, "in/a.txt", "new\n")
+    after = commit(root, "out/b.txt", "new\n")
+    git(root, "reset", "--quiet", "--hard", before)
+    git(root, "sparse-checkout", "set", "--cone", "in")
+    record = root / ".git/irontree/move.json"
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(json.dumps(Move(str(root), "refs/heads/main", before, after)._asdict()))
+    return project
+
+
+def settle_sparse(project: Project) -> tuple[str, str, bool, str]:
+    """The text of the last commit, the state, whether a file outside the cone appeared, and how the index marks it."""
+    with project.repository.driven():
+        pass
+    root = project.root
+    status, marked = git(root, "status", "--porcelain"), git(root, "ls-files", "-t", "out")
+    return git(root, "show", "HEAD:in/a.txt"), status, (root / "out").exists(), marked
+
+
+def test_what_a_sparse_checkout_leaves_out_is_not_brought_into_it(sparse):
+    (sparse.root / "in/a.txt").write_text("new\n")
+    assert settle_sparse(sparse) == ("new", "", False, "S out/b.txt")
+
+
+def test_what_a_sparse_checkout_leaves_out_is_not_missing(sparse):
+    """Nothing has begun, so nothing is finished."""
+    assert settle_sparse(sparse) == ("old", "", False, "S out/b.txt")
+
+
+def test_what_a_sparse_checkout_leaves_out_is_put_back_in_the_index_alone(sparse):
+    move = json.loads((sparse.root / ".git/irontree/move.json").read_text())
+    git(sparse.root, "read-tree", "-m", "-u", "HEAD", move["after"])
+    (sparse.root / "in/a.txt").write_text("mine\n")
+    assert settle_sparse(sparse) == ("old", "M in/a.txt", False, "S out/b.txt")
