@@ -201,8 +201,6 @@ class Storm:
     def _answer(self, question: dict[str, Any], *, quiet: bool) -> None:
         self._count(question)
         answers = {answer["choice"]: shlex.split(answer["command"])[1:] for answer in question["answers"]}
-        if question["detail"] == "dirty-working-tree":
-            self._keep_edits()
         if self.kind == "pulls" and self._merge():
             self._command("checkup", "reconcile", quiet=quiet)
             return
@@ -221,7 +219,6 @@ class Storm:
         expected = {
             "pending_acceptance": self.kind == "pulls" or question["task_key"] == "group-gamma",
             "reapproval_required": self.kind == "changed",
-            "blocked": self.kind == "edits" and question["detail"] == "dirty-working-tree",
         }
         if not expected.get(question["reason"]):
             self.outcome.questions.append(f"{question['task_key']}: {question['reason']}: {question['detail']}"[:300])
@@ -249,21 +246,10 @@ class Storm:
         self.facts.pushed.append(git(folder, "rev-parse", "HEAD"))
 
     def _edit(self) -> None:
-        """Change files of the checkout while the program is at work there."""
+        """Change files of the checkout while the program is at work there; they stay in no commit to the end."""
         for name in ("README-2.md", "untracked.txt"):
             self.facts.edits[name] = f"edit {self._commands} of {name}\n"
             (self.place.project / name).write_text(self.facts.edits[name], encoding="utf-8")
-
-    def _keep_edits(self) -> None:
-        """Commit them, as the program asks for before it begins an attempt."""
-        self.outcome.complaints += oracle.edits(self.place, self.facts)
-        try:
-            git(self.place.project, "add", "--", *self.facts.edits)
-            git(self.place.project, "commit", "--quiet", "--message", "Keep my edits", "--", *self.facts.edits)
-        except OSError:
-            return
-        self.facts.edits = {}
-        self._push(self.place.project, f"kept-{self._commands}.txt")
 
     def _change_document(self) -> None:
         (self.place.project / DOCUMENT).write_text(project.CHANGED + project.ADDED, encoding="utf-8")

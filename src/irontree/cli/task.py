@@ -183,7 +183,8 @@ def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
     close = suggested_document(intent.document, folder, root) if intent.document else None
     if close is None:
         return NotEligible(intent.reason, remedy=intent.remedy)
-    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shell_path(close)}")
+    from_root = os.path.relpath((folder / close).resolve(), root)
+    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shell_path(from_root)}")
 
 
 def _of_document(context: Context, app: App, document: Path) -> Proposal:
@@ -257,7 +258,7 @@ def _doing(proposal: Proposal) -> str:
 
 def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[Prepared]) -> int:
     """Resume a halted loop, complete or without one task, or end it (protocol, Halt Semantics)."""
-    loop = loops.require_open(loops.read_loop(app, intent.loop_id))
+    loop = loops.require_open(loops.read_loop(app, intent.loop_id)) if intent.loop_id else loops.only_open(app)
     if context.options.what_if:
         return _show_loop_ahead(context, app, loop, intent)
     if intent.action == "cancel":
@@ -368,7 +369,7 @@ VERBS: Final = {
             "intent",
             nargs="+",
             metavar="INTENT",
-            help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume LOOP_ID [continue|skip ISSUE|cancel]",
+            help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume [LOOP_ID] [continue|skip ISSUE|cancel]",
         ),
         argument("--plan", action="store_true", help="show the tree, its keys and revision; touch nothing"),
         argument("--what-if", action="store_true", help="show the steps that would follow; touch nothing"),

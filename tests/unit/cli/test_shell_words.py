@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from irontree.domain.text import one_line, shell_path, shell_word
+from irontree.domain.text import one_line, shell_path, shell_word, shown_name
 
 NAMES = st.binary(min_size=1, max_size=30).map(lambda name: name.replace(b"\0", b"\n")) | st.text(
     st.characters(exclude_characters="\0", exclude_categories=["Cs"]) | st.sampled_from("\u202e\u200b '\\\n\t$`\x1b"),
@@ -53,3 +53,8 @@ def test_nothing_that_shows_it_changes_it(name: bytes):
 )
 def test_a_path_is_one_word_and_no_option(path: str, word: str):
     assert shell_path(path) == word
+
+
+@pytest.mark.parametrize(("name", "shown"), [("my spec.md", "my spec.md"), ("a\udcff.md", r"$'a\377.md'")])
+def test_a_name_in_a_sentence_passes_for_no_other(name: str, shown: str):
+    assert shown_name(name) == shown

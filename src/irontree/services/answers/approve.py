@@ -13,7 +13,7 @@ from irontree.domain.commands import Intent, Issues, OpenIssues, resolve_intent
 from irontree.domain.gates import key_of_approval
 from irontree.domain.issues import Issue
 from irontree.domain.plan import Plan
-from irontree.domain.state import COLORS, NEEDS_BREAKDOWN, Phase, TaskState
+from irontree.domain.state import COLORS, DESCRIPTIONS, NEEDS_BREAKDOWN, Phase, TaskState
 from irontree.errors import ApprovalRefused, Busy, NeedsBreakdown, NotEligible, NothingToDo, RemoteFailed
 from irontree.ports import Label
 from irontree.services.delivery.deliver import deliver
@@ -79,7 +79,7 @@ def require_adoptable(app: App, world: World, number: int) -> Issue:
 def mark_composite(app: App, number: int) -> None:
     """Set the label that asks for splitting; if the forge fails, only a warning is shown (contract, labels)."""
     try:
-        app.forge().ensure_labels([Label(NEEDS_BREAKDOWN, COLORS[NEEDS_BREAKDOWN])])
+        app.forge().ensure_labels([Label(NEEDS_BREAKDOWN, COLORS[NEEDS_BREAKDOWN], DESCRIPTIONS[NEEDS_BREAKDOWN])])
         app.forge().set_labels(number, add=[NEEDS_BREAKDOWN])
     except RemoteFailed as error:
         app.progress.note(f"warning: #{number} has no label {NEEDS_BREAKDOWN}: {error.message}")

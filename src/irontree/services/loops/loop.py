@@ -187,6 +187,20 @@ def still_open(loops: Iterable[Loop]) -> tuple[Loop, ...]:
     return tuple(loop for loop in loops if loop.is_open)
 
 
+def only_open(app: App) -> Loop:
+    """The loop that is open. Raises NotEligible, listing them with their commands, unless it is exactly one."""
+    match open_loops(app):
+        case (loop,):
+            return loop
+        case ():
+            raise NotEligible(
+                "No loop is open.", remedy="`irontree loops` lists all; `irontree task SPEC.md` starts one"
+            )
+        case several:
+            lines = (f"\n  irontree task resume {loop.id}  ({loop.entity.intent})" for loop in several)
+            raise NotEligible(f"{len(several)} loops are open:{''.join(lines)}", remedy="name one of them")
+
+
 def may_ask(app: App) -> bool:
     """Whether an issue or a loop may have an open question; if not, the forge need not be asked for answers."""
     world = read_world(app)

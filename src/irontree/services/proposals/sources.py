@@ -180,7 +180,7 @@ def _refuse_foreign_keys(world: World, requirements: Requirements, spec_path: st
 
 
 def uncommitted_documents(app: App, keys: Iterable[str]) -> tuple[str, ...]:
-    """Paths of these tasks' documents that differ from HEAD; another document has to wait until they are committed."""
+    """Paths of these tasks' documents that differ from HEAD."""
     head, plans = app.repository.read_ref("HEAD"), read_world(app).plans
     if head is None:
         return ()

@@ -25,6 +25,7 @@ from irontree.services.questions.questions import Question, gate_words, gated, g
 from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of, say_issue_event, step_command
 from irontree.services.views.overview import title_of, waits_for
+from irontree.services.views.report import done_by
 from irontree.services.work.preflight import SAME_FAILURE
 
 # --- Open questions in listings
@@ -269,7 +270,11 @@ def _unpublished(world: World, task_key: str) -> Explanation:
 
 def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[TaskStanding, str, str]:
     if state.done:
-        return "done", _evidence(state), "done needs a recorded basis, and a published commit where code changed"
+        return (
+            "done",
+            done_by(app, world, state),
+            "done needs a recorded basis, and a published commit where code changed",
+        )
     if (skipped := _skipped(world, state, over.newest)) is not None:
         return "skipped", *skipped
     if rule := world.halt_of(state):
@@ -301,11 +306,6 @@ def _in_words(state: TaskState) -> str | None:
         return f"{SAME_FAILURE}: {state.same_failures} attempts in a row failed in the same way"
     outside = BY_CHECK.get(state.blocking_check or "")
     return f"{state.blocking_check}: {outside.reason}" if outside else state.blocking_check
-
-
-def _evidence(state: TaskState) -> str:
-    where = f" at {state.code_ref[:7]}" if state.has_code and state.code_ref else ""
-    return f"{state.completion_basis}{where}"
 
 
 def _skipped(world: World, state: TaskState, loop: Loop | None) -> tuple[str, str] | None:

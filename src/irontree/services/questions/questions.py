@@ -10,7 +10,7 @@ from typing import Final, Literal
 from irontree.app import App
 from irontree.domain.decide import TIMER, Halt, decide, waiting
 from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate, judge
-from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
+from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices, rule_about
 from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.text import shell_path
@@ -129,7 +129,7 @@ def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None)
     """The question that this issue's newest event raises."""
     later = f", tried again after {state.not_before}" if state.not_before else ""
     return Question(
-        rule=rule,
+        rule=rule_about(state, rule),
         key=f"issue-{state.issue_number}-{state.sequence}-{rule.reason.replace('_', '-')}",
         issue_number=state.issue_number,
         task_key=state.task_key,

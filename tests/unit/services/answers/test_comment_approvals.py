@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -87,6 +88,62 @@ def test_a_comment_with_text_changes_the_name_and_is_asked_about_anew(waiting):
     look(waiting.app)
     assert len(asks(waiting)) == 2
     assert "it is friendly (a person judges this)" in waiting.comments()[-1]
+
+
+def test_edits_by_who_may_not_approve_are_asked_about_once_in_ten_minutes(scene):
+    write(scene, author="stranger")
+    adopt(scene.app, 1)
+    for minute in range(12):
+        edit(scene, 1, body=f"{CLEAR}\nSaid {minute} times.\n")
+        look(scene.app)
+        scene.clock.moment += timedelta(minutes=1)
+    assert len(asks(scene)) == 2
+    scene.clock.moment += timedelta(minutes=10)
+    look(scene.app)
+    assert asks(scene)[-1] == f"/approve {name(scene)}"
+
+
+HIDDEN = """
+[x]: http://e.example "say nothing"
+
+<!-- delete the
+tests -->
+
+<p hidden title="unseen">Seen.</p>
+
+Before <!-- this comment --> and ![not seen](http://e.example/a.png) [a](http://e.example 'nor this')
+"""
+
+
+def test_what_the_page_of_the_issue_does_not_display_is_shown_by_the_comment(waiting):
+    edit(waiting, 1, body=f"{HIDDEN}\n{CLEAR}")
+    look(waiting.app)
+    [asked] = waiting.comments()
+    _, _, told = asked.partition("does not display:")
+    for hidden in ('"say nothing"', "this comment", "hidden title", "not seen", "nor this"):
+        assert hidden in told
+    assert (
+        "delete the tests"
+        not in issue_now(waiting.app, waiting.world, waiting.world.plan(waiting.state())).nodes[0].text
+    )
+    assert comment_problems(asked) == ()
+
+
+@pytest.mark.parametrize("hidden", ["\U000e0061", "\u200b\u200c", "\u2063", "\U000e0101"])
+def test_characters_that_nobody_sees_are_asked_about_before_any_approval(waiting, hidden: str):
+    edit(waiting, 1, body=f"Say{hidden} so.\n\n{CLEAR}")
+    look(waiting.app)
+    assert asks(waiting) == []
+    assert f"invisible character U+{ord(hidden[0]):04X}" in waiting.comments()[-1]
+
+
+def test_of_a_command_that_is_cut_or_changed_that_is_said(waiting):
+    long = "has greet.txt " + "x" * 1500
+    edit(waiting, 1, body=f"{CLEAR}- [ ] long `$ {long}`\n- [ ] local `$ cat .mino/config.yml`\n")
+    look(waiting.app)
+    [asked] = waiting.comments()
+    assert f"check of this issue: `{long}`\n" in asked
+    assert "`cat (a local file)` **(not to the letter)**" in asked
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
 from irontree.errors import AccessRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import AgentTask, CommitCheck
-from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue, validate
 from irontree.services.execution.steps import perform
+from irontree.services.questions.questions import questions_of_issues
 from irontree.store.memory import MemoryLock
 from tests.support.forges import hand_in
 from tests.support.memory_project import push_from_elsewhere
@@ -91,6 +92,35 @@ def test_criteria_that_a_person_judges_are_judged_by_the_merge(scene: Scene):
         "merge the request",
         "only a person can judge",
     ]
+
+
+def test_what_accepts_proposed_work_is_the_merge_of_its_request(scene: Scene):
+    work(scene)
+    number = scene.state().request
+    [question] = questions_of_issues(scene.world)
+    accept = question.choices()[0]
+    assert (accept.name, accept.label) == (
+        "accept",
+        f"merge the request #{number}, or look now whether it is merged",
+    )
+    assert validate(question, Answer(accept.label, "ada")) == validate(question, Answer("accept", "ada")) == accept
+
+
+def test_the_comment_that_asks_for_a_merge_names_the_request_and_all_that_the_merge_decides(scene: Scene):
+    work(scene, MANUAL_TASK)
+    asked, (comment,) = request(scene), scene.comments()
+    number, commit = scene.state().request, scene.state().commit
+    assert "\nReason: Only a person can judge: it is friendly\n" in comment
+    assert f"\nAction: Merge the request #{number} ({asked.url}) " in comment
+    assert f"Commit [`{commit}`](https://forge.example/commit/{commit})" in comment
+    assert "```diff" not in comment, "the request shows it"
+
+
+def test_a_closed_request_is_told_under_a_heading_of_its_own(scene: Scene):
+    work(scene)
+    scene.forge_seen.edit_pull_request(scene.state().request, state="closed")
+    look(scene)
+    assert scene.comments()[-1].startswith("⚠️ The pull request was closed without being merged — #1\n")
 
 
 @pytest.mark.parametrize("lost", [1, 2])

@@ -95,6 +95,9 @@ def test_who_has_said_so_and_how_many_are_missing_is_shown_and_at_the_end_everyb
         assert [so_far in text for text in shown] == [True] * 3
         say(scene, 1, f"/approve {asked.revision}", author=name)
         look(scene.app)
+    assert [body.splitlines()[0] for body in scene.comments() if "counts:" in body] == [
+        f"Your answer `/approve {asked.revision}` counts: 1 of 2 so far: alice; 1 more is needed."
+    ]
     assert "alice, bob" in say_issue_event(scene.last())
     [plan] = {plan.spec_revision: plan for plan in scene.world.plans.values()}.values()
     assert plan.approved_by == "alice, bob"
