@@ -1,0 +1,48 @@
+"""The socket that hands secrets: nobody waits for a client that is silent, and clients are bounded."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+from irontree.processes.handing import MOST_AT_ONCE, SECONDS, ask, handing
+
+
+def client(path: Path, words: bytes = b"") -> socket.socket:
+    """One that has said *words* and has not ended."""
+    talking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    talking.settimeout(SECONDS)
+    talking.connect(str(path))
+    talking.sendall(words)
+    return talking
+
+
+def test_who_connects_and_says_nothing_keeps_nobody_waiting():
+    with handing(lambda said: said) as path, ExitStack() as silent:
+        for _ in range(3):
+            silent.enter_context(client(path))
+        assert ask(str(path), b"hello") == b"hello"
+
+
+def test_so_many_are_answered_at_once_and_the_others_after_them():
+    busy, most, full, go_on = set[int](), list[int](), threading.Event(), threading.Event()
+
+    def answer(said: bytes) -> bytes:
+        busy.add(threading.get_ident())
+        most.append(len(busy))
+        if most[-1] >= MOST_AT_ONCE:
+            full.set()
+        go_on.wait(SECONDS)
+        busy.discard(threading.get_ident())
+        return said
+
+    with handing(answer) as path, ExitStack() as clients:
+        asking = [clients.enter_context(client(path, b"%d" % number)) for number in range(MOST_AT_ONCE + 8)]
+        for one in asking:
+            one.shutdown(socket.SHUT_WR)
+        assert full.wait(SECONDS)
+        go_on.set()
+        assert [one.recv(100) for one in asking] == [b"%d" % number for number in range(len(asking))]
+    assert max(most) == MOST_AT_ONCE
