@@ -259,14 +259,18 @@ def close_queue(client: SyncPrefectClient, name: str, repository: str) -> None:
 
     Its limit becomes 0. Pausing it would do the same, but Prefect's server does not answer that with SQLite.
     """
-    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
-    client.update_work_queue(queue.id, concurrency_limit=0, description=f"{NOT_SERVED}{repository}")
+    _set_queue(client, name, 0, f"{NOT_SERVED}{repository}")
 
 
 def open_queue(client: SyncPrefectClient, name: str, repository: str, limit: int) -> None:
     """Let workers take the runs of this queue again, *limit* at a time, after `close_queue`."""
-    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
-    client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+    _set_queue(client, name, limit, repository)
+
+
+def _set_queue(client: SyncPrefectClient, name: str, limit: int, description: str) -> None:
+    with suppress(ObjectNotFound):  # no worker of ours ever served it: no run is in a queue, and registering makes one
+        queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
+        client.update_work_queue(queue.id, concurrency_limit=limit, description=description)
 
 
 def drop_schedules(client: SyncPrefectClient, name: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from irontree.app import App
-from irontree.errors import EnvironmentRefused, NotARepository
+from irontree.errors import ConfigRefused, EnvironmentRefused, NotARepository
 from irontree.flows.serve.service import Service
 from irontree.store.memory import MemoryLock
 from tests.support.prefect_stub import prefect_that
@@ -39,10 +39,16 @@ def test_a_terminal_that_ends_while_the_server_is_away_does_not_end_who_serves(t
     assert "cannot be reached" in said[0]
 
 
+NEW = "new"
+"""A repository that no worker has ever served, and has no queue therefore."""
+
+
 def has_no_runs(method: str, path: str) -> tuple[int, object]:
-    """A Prefect server that has any queue, and no run."""
+    """A Prefect server that has any queue but those of NEW, and no run."""
+    if method == "GET" and "/queues/" in path and not path.endswith(f"/{NEW}"):
+        return 200, {"id": str(uuid.uuid4()), "name": "any", "work_pool_id": None}
     if method == "GET":
-        return 200 if "/queues/" in path else 501, {"id": str(uuid.uuid4()), "name": "any", "work_pool_id": None}
+        return 404 if "/queues/" in path else 501, {}
     return (200, []) if method == "POST" else (204, None)
 
 
@@ -77,10 +83,10 @@ class StandIn:
 
 
 class Deleted:
-    """A repository, of which the test says that its folder is gone."""
+    """A repository, of which the test says that its folder is gone, or its configuration no use."""
 
     def __init__(self, app: App) -> None:
-        self.gone = False
+        self.gone = self.misconfigured = False
         self.lock = MemoryLock(TickingClock())
         self.app = replace(app, alive=lambda _: self, preferences=self._preferences)
         self._settings = app.preferences()
@@ -98,6 +104,8 @@ class Deleted:
     def _preferences(self):
         if self.gone:
             raise NotARepository("no git repository there")
+        if self.misconfigured:
+            raise ConfigRefused(".mino/config.yml: no such setting")
         return self._settings
 
 
@@ -164,5 +172,19 @@ def test_one_that_is_deleted_while_we_serve_it_keeps_no_other_from_a_new_worker_
     service.let_go("one")
     assert [gone for _ in range(3) for gone in service.look()] == ["one"]
     assert service.served == (second,)
+    with first.lock.hold("somebody else"):
+        pass
+
+
+def test_one_that_no_worker_could_ever_serve_is_let_go(service, apps, said, workers):
+    """...although it has no queue that could be closed."""
+    first, second = apps
+    first.app.repository.id = NEW
+    first.misconfigured = True
+    service.start()
+    assert (service.elsewhere, service.served) == ((), (second,))
+    service.let_go(NEW)
+    assert [gone for _ in range(3) for gone in service.look()] == [NEW]
+    assert (NEW, f"not served any more: {first.app.repository.root}") in said
     with first.lock.hold("somebody else"):
         pass
