@@ -47,7 +47,7 @@ from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
 from irontree.files import ScratchFolder
 from irontree.flows.runs.runs import tags
-from irontree.flows.server.connection import FINISH, RUNNER, end_with, keep_short, size, start, tail
+from irontree.flows.server.connection import FINISH, RUNNER, Program, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
 from irontree.processes.containers import credentials_in
 from irontree.processes.handing import CREDENTIALS, handing
@@ -84,30 +84,28 @@ class Serving:
     """Executes the runs of *deployments*, each in its own process, from construction until `stop`.
 
     The child is a session of its own that our Ctrl-C does not reach, with *folder* as its working folder; it ends when
-    this process ends, for whatever reason.
+    this process ends, for whatever reason. Raises ServerUnavailable if the disk does not let it start.
     """
 
     def __init__(
         self, deployments: Sequence[Served], *, environment: Mapping[str, str], folder: Path, by: By = "runner"
     ) -> None:
-        self._scratch = ScratchFolder("serving")
-        self._finish = self._scratch.path / "finish"
-        self._stopped = False
         self._log = folder / f"serving-{deployments[0].name if by == 'runner' else 'all'}.log"
-        self._log_start = size(self._log)
-        self._held = ExitStack()
-        credentials = json.dumps(credentials_in(environment)).encode()
-        handed = self._held.enter_context(handing(lambda _: credentials))
-        self._program = start(
-            "irontree.flows.serve.serving",
-            [str(os.getpid())],
-            environment={**environment, FINISH: str(self._finish), CREDENTIALS: str(handed)},
-            folder=folder,
-            log=self._log,
-            talk=True,
-        )
-        order = {"folder": str(self._scratch.path), "log": str(self._log), "limit": LIMIT, "by": by}
-        self._order({**order, "deployments": [asdict(served) for served in deployments]})
+        order = {
+            "log": str(self._log),
+            "limit": LIMIT,
+            "by": by,
+            "deployments": [asdict(served) for served in deployments],
+        }
+        try:
+            with ExitStack() as held:
+                self._start(held, environment, folder, order)
+                self._held = held.pop_all()
+        except OSError as error:
+            raise ServerUnavailable(
+                f"The flows could not be served: {error}.",
+                remedy="Check free space and permissions of the folders of our state and of temporary files.",
+            ) from error
 
     def wait_ready(self, timeout: float = 60) -> dict[str, str]:
         """Wait until the deployments are registered; returns ids by full name (`flow/deployment`). Call it only once.
@@ -135,22 +133,36 @@ class Serving:
 
     def stop(self) -> None:
         """End the child and all flow processes at once and clean up; the server is not told."""
-        if self._stopped:
-            return  # done already; the group's id may have been reused
-        self._stopped = True
-        with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
-            os.killpg(self._program.pid, signal.SIGKILL)
-        self._program.wait()
-        cast("IO[bytes]", self._program.stdout).close()
-        self._held.close()
-        self._scratch.remove()
+        self._held.close()  # does nothing the second time: the group's id may have been reused
 
-    def _order(self, order: Mapping[str, Any]) -> None:
+    def _start(self, held: ExitStack, environment: Mapping[str, str], folder: Path, order: Mapping[str, Any]) -> None:
+        """Start the child; *held* then ends it and cleans up. Raises OSError."""
+        self._log_start = size(self._log)
+        scratch = held.enter_context(ScratchFolder("serving"))
+        self._finish = scratch.path / "finish"
+        credentials = json.dumps(credentials_in(environment)).encode()
+        handed = held.enter_context(handing(lambda _: credentials))
+        self._program = start(
+            "irontree.flows.serve.serving",
+            [str(os.getpid())],
+            environment={**environment, FINISH: str(self._finish), CREDENTIALS: str(handed)},
+            folder=folder,
+            log=self._log,
+            talk=True,
+        )
+        held.callback(_end, self._program)
         with (
             suppress(BrokenPipeError),
             cast("IO[bytes]", self._program.stdin) as pipe,
         ):  # ended already: wait_ready reports it
-            pipe.write(json.dumps(order).encode())
+            pipe.write(json.dumps({**order, "folder": str(scratch.path)}).encode())
+
+
+def _end(program: Program) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
+        os.killpg(program.pid, signal.SIGKILL)
+    program.wait()
+    cast("IO[bytes]", program.stdout).close()
 
 
 # --- The five deployments of a repository (protocol, Runs)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import psutil
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from irontree.app import App
 from irontree.errors import ConfigRefused, EnvironmentRefused, NotARepository
 from irontree.flows.serve.service import Service
+from irontree.flows.serve.serving import Serving
 from irontree.store.memory import MemoryLock
 from tests.support.prefect_stub import prefect_that
 from tests.support.world import TickingClock, make_scene
@@ -130,15 +133,26 @@ def said() -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def service(apps, workers, said, tmp_path, without_runs):
+def unusual() -> list[type[Serving]]:
+    """What is started before the next stand-in."""
+    return []
+
+
+@pytest.fixture
+def service(apps, workers, said, unusual, tmp_path, without_runs):
     worker = type("Worker", (StandIn,), {"made": workers})
+
+    def start_worker(*given, **named):
+        kind = unusual.pop() if unusual else worker
+        return kind(*given, **named)
+
     with Service(
         [apps[0].app, apps[1]],
         environment={},
         folder=tmp_path,
         say=lambda app, text: said.append((app.repository.id, text)),
         chores=(),
-        start_worker=worker,
+        start_worker=start_worker,
         now=itertools.count(step=60).__next__,
     ) as service:
         yield service
@@ -188,3 +202,27 @@ def test_one_that_no_worker_could_ever_serve_is_let_go(service, apps, said, work
     assert (NEW, f"not served any more: {first.app.repository.root}") in said
     with first.lock.hold("somebody else"):
         pass
+
+
+def kept() -> list[str]:
+    """The threads that hand credentials and the scratch folders of this process."""
+    threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("handing")]
+    return threads + [file.path for file in psutil.Process().open_files() if "irontree-serving-" in file.path]
+
+
+def test_a_worker_that_the_disk_does_not_let_start_is_tried_again_and_leaves_nothing(
+    service, said, workers, unusual, tmp_path
+):
+    service.start()
+    before = kept()
+    (tmp_path / "serving-all.log").mkdir()
+    unusual.append(Serving)
+    workers[0].lives = False
+    service.look()
+    [first, second] = [text for _, text in said if "The flows could not be served" in text]
+    assert first == second
+    assert f"Is a directory: '{tmp_path / 'serving-all.log'}'" in first
+    assert kept() == before
+    service.look()
+    assert [worker.names for worker in workers] == [{"one", "two"}] * 2
+    assert {app.repository.id for app in service.served} == {"one", "two"}
