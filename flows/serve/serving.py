@@ -49,8 +49,8 @@ from irontree.files import ScratchFolder
 from irontree.flows.runs.runs import tags
 from irontree.flows.server.connection import FINISH, RUNNER, Program, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
-from irontree.processes.containers import credentials_in
-from irontree.processes.handing import CREDENTIALS, handing
+from irontree.processes.containers import CREDENTIALS, credentials_in
+from irontree.processes.handing import handing
 
 # --- The parent's handle on the child
 

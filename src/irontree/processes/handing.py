@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
-import os
 import socket
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -93,21 +91,6 @@ def _connected(path: str) -> socket.socket:
         asking.close()
         raise
     return asking
-
-
-CREDENTIALS = "IRONTREE__CREDENTIALS"
-"""The variable with the socket at which a flow process is told the credential for the forge that its runner has."""
-
-
-def given_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """This process's environment, and the credential for the forge that its runner has, if it has one."""
-    path = environ.get(CREDENTIALS)
-    if path is None:
-        return dict(environ)
-    try:
-        return {**environ, **json.loads(ask(path))}
-    except OSError:  # the runner is gone, and a flow process ends with it
-        return dict(environ)
 
 
 def _everything(talking: socket.socket) -> bytes:

@@ -14,8 +14,14 @@ from irontree.errors import RemoteFailed
 from irontree.flows.server import connection
 from irontree.flows.server.private import LocalServer
 from irontree.forges.credentials import APP, GITEA_TOKENS, GITHUB_TOKENS
-from irontree.processes.containers import FORGE_VARIABLES, credentials_in, without_credentials
-from irontree.processes.handing import CREDENTIALS, given_environment, handing
+from irontree.processes.containers import (
+    CREDENTIALS,
+    FORGE_VARIABLES,
+    credentials_in,
+    given_environment,
+    without_credentials,
+)
+from irontree.processes.handing import handing
 from irontree.processes.running import capture
 from irontree.repository import open_repository
 from tests.support.processes import children
@@ -120,7 +126,7 @@ def test_a_process_of_ours_gets_it_from_its_runner_as_long_as_that_lives():
         told = {CREDENTIALS: str(path), "PATH": "/bin"}
         assert given_environment(told) == {**told, "GITEA_TOKEN": TOKEN}
         assert path.parent.stat().st_mode & 0o777 == 0o700
-        child = [sys.executable, "-c", "from irontree.processes.handing import *; print(given_environment())"]
+        child = [sys.executable, "-c", "from irontree.processes.containers import *; print(given_environment())"]
         assert TOKEN in capture(child, cwd=Path("/"), environment=told, seconds=20).stdout.decode()
     assert given_environment(told) == told
     assert not path.parent.exists()
