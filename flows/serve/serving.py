@@ -360,7 +360,7 @@ async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
     add = partial(register, deployments, queue_limit=limit, add=runner.aadd_deployment)
     _report(ids := await add())
     async with asyncio.TaskGroup() as together:
-        together.create_task(_stay_registered(ids, add))
+        together.create_task(_every(QUERY_SECONDS, partial(_stay_registered, ids, add)))
         await runner.start()
 
 
@@ -373,8 +373,9 @@ async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
         POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS
     )
     async with asyncio.TaskGroup() as together:
-        together.create_task(_drop_missed(ids))
-        together.create_task(_stay_registered(ids, add))
+        # Scheduled runs would pile up while a loop and its issues occupy the slots for hours.
+        together.create_task(_every(TIDY_EVERY, lambda client: drop_missed(client, ids.values())))
+        together.create_task(_every(QUERY_SECONDS, partial(_stay_registered, ids, add)))
         await worker.start()
 
 
@@ -385,25 +386,23 @@ def _report(deployments: Mapping[str, UUID]) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
 
-async def _stay_registered(ids: dict[str, UUID], add: Callable[[], Awaitable[dict[str, UUID]]]) -> None:
+async def _every(seconds: float, do: Callable[[PrefectClient], Awaitable[None]]) -> None:
+    """Do it from time to time for ever, also after the server was away."""
+    while True:
+        await asyncio.sleep(seconds)
+        with suppress(Unreachable, PrefectHTTPStatusError):
+            async with get_client() as client:
+                await do(client)
+
+
+async def _stay_registered(
+    ids: dict[str, UUID], add: Callable[[], Awaitable[dict[str, UUID]]], client: PrefectClient
+) -> None:
     """Register anew on a server whose database was made anew; *ids* are then the new ones."""
-    while True:
-        await asyncio.sleep(QUERY_SECONDS)
-        with suppress(Unreachable, PrefectHTTPStatusError):
-            async with get_client() as client:
-                try:
-                    await client.read_deployment(next(iter(ids.values())))
-                except ObjectNotFound:
-                    ids.update(await add())
-
-
-async def _drop_missed(ids: Mapping[str, UUID]) -> None:
-    """Keep scheduled runs from piling up while a loop and its issues occupy the slots for hours."""
-    while True:
-        await asyncio.sleep(TIDY_EVERY)
-        with suppress(Unreachable, PrefectHTTPStatusError):
-            async with get_client() as client:
-                await drop_missed(client, ids.values())
+    try:
+        await client.read_deployment(next(iter(ids.values())))
+    except ObjectNotFound:
+        ids.update(await add())
 
 
 if __name__ == "__main__":
