@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import socket
 import threading
 import time
@@ -20,6 +19,7 @@ from irontree.cli.drive import Server
 from irontree.cli.inbox import Newcomers, each, everything_waiting, here, registered
 from irontree.cli.output import TextLines
 from irontree.cli.parser import INTERRUPTED, JSON, OK, argument, positive, tcp_port
+from irontree.domain.text import shell_line
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import (
     LOOPBACK,
@@ -350,7 +350,7 @@ def _again(context: Context) -> str:
         words += ["--webhooks", str(options.webhooks)]
     if options.host != LOOPBACK:
         words += ["--host", options.host, *([OPEN] if options.open_to_everyone else [])]
-    return shlex.join(words)
+    return shell_line(words)
 
 
 def _now() -> str:
