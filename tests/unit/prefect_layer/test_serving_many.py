@@ -205,8 +205,8 @@ def test_one_that_no_worker_could_ever_serve_is_let_go(service, apps, said, work
 
 
 def kept() -> list[str]:
-    """The threads that hand credentials and the scratch folders of this process."""
-    threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("handing")]
+    """The threads that hand credentials (those that answer a single request end by themselves), and scratch folders."""
+    threads = [thread.name for thread in threading.enumerate() if thread.name == "handing"]
     return threads + [file.path for file in psutil.Process().open_files() if "irontree-serving-" in file.path]
 
 
