@@ -349,6 +349,18 @@ def test_a_failed_check_run_without_a_log_shows_its_annotations(stage: GithubSta
     assert (check.state, check.excerpt) == ("failure", "src/a.py:7: leak\n\nsee below")
 
 
+@pytest.mark.parametrize(
+    "place", ["http://127.0.0.1:9/log?sig=x", "http://localhost:{port}/1?sig=", "ftp://a/log", "log"]
+)
+def test_a_failed_check_run_whose_log_cannot_be_had_is_red_all_the_same(stage: GithubStage, place: str):
+    stage.push("it", HEAD_SHA)
+    run(stage, "test", "failure", title="2 failed", summary="see below")
+    away = {"Location": place.format(port=stage.server.server_address[1])}
+    stage.hub.faults.append(Fault(Reply(302, None, away), lambda request: request.path.endswith("/logs")))
+    (check,) = stage.ours.commit_checks(HEAD_SHA)
+    assert (check.state, check.summary, check.excerpt) == ("failure", "2 failed", "see below")
+
+
 def test_remarks_belong_to_their_review_and_tell_their_line(stage: GithubStage):
     stage.push("it", HEAD_SHA)
     stage.ours.create_pull_request(head="it", base="main", title="It", body="", draft=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from tests.support.github.routes import NO_DRAFTS, Refusal, Routes, route
-from tests.support.github.state import Record, Reply, Request
+from tests.support.github.state import LOG_HOST, Record, Reply, Request
 
 
 @route("GET", "/repos/{owner}/{repo}/pulls")
@@ -130,7 +131,8 @@ def _annotations(routes: Routes, request: Request, found: re.Match[str]) -> Repl
 
 @route("GET", "/repos/{owner}/{repo}/actions/jobs/{job_id}/logs")
 def _log(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
-    """A redirect to where logs are kept; that place is below this server's root."""
+    """A redirect to where logs are kept, which is another host; the address is signed."""
     if int(found["job_id"]) not in routes.hub.logs:
         raise Refusal(404, "Not Found")
-    return Reply(302, None, {"Location": f"{routes.shapes.root}/api/blobs/{found['job_id']}"})
+    store = f"{LOG_HOST}:{urlsplit(routes.shapes.root).port}"
+    return Reply(302, None, {"Location": f"http://{store}/actions-results/{found['job_id']}?sig=x"})

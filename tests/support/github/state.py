@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Record = dict[str, Any]
 Right = Literal["admin", "write", "read", "none"]
+LOG_HOST: Final = "localhost"
+"""Where logs are kept: a name that is not that of the server."""
 
 
 @dataclass
