@@ -116,8 +116,20 @@ def _create_status(routes: Routes, request: Request, found: re.Match[str]) -> Re
 @route("GET", "/repos/{owner}/{repo}/commits/{ref}/check-runs")
 def _runs(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     sha = _require_commit(routes, found["ref"])
-    shown = [routes.shapes.run(record) for record in routes.hub.runs if record["head_sha"] == sha]
-    return routes.page_of(request, shown, "check_runs")
+    records = [record for record in routes.hub.runs if record["head_sha"] == sha]
+    if request.query.get("filter", "latest") == "latest":  # in each suite
+        records = [*{(record.get("suite", 1), record["name"]): record for record in records}.values()]
+    return routes.page_of(request, [*map(routes.shapes.run, records)], "check_runs")
+
+
+@route("GET", "/repos/{owner}/{repo}/actions/runs")
+def _workflow_runs(routes: Routes, request: Request, _: re.Match[str]) -> Reply:
+    """Newest first."""
+    records = routes.hub.workflow_runs
+    if records is None:
+        raise Refusal(403, "Resource not accessible by personal access token")
+    shown = [routes.shapes.workflow_run(record, request.query["head_sha"]) for record in reversed(records)]
+    return routes.page_of(request, shown, "workflow_runs")
 
 
 @route("GET", "/repos/{owner}/{repo}/check-runs/{check_run_id}/annotations")

@@ -80,6 +80,9 @@ class Hub:
     remarks: list[Record] = field(default_factory=list)
     statuses: list[Record] = field(default_factory=list)
     runs: list[Record] = field(default_factory=list)
+    """Check runs, oldest first; those of one name in one suite are one and its repetitions."""
+    workflow_runs: list[Record] | None = field(default_factory=list)
+    """Which workflow began a suite, and on which event; None: not for the token to see."""
     annotations: dict[int, list[Record]] = field(default_factory=dict)
     logs: dict[int, str] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)
