@@ -16,6 +16,7 @@ from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.gitea_http import GiteaClient, Query
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
+from irontree.forges.writers import KnownWriters
 from irontree.ports import (
     CheckState,
     CommentMark,
@@ -51,7 +52,7 @@ class GiteaForge:
 
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GiteaClient(settings)
-        self._trusted: dict[str, bool] = {}
+        self._writers = KnownWriters(settings.clock, lambda login: login == self._account or self._is_writer(login))
         self._labels: dict[str, int] = {}
         """Ids by name, as they were when they were last read or made."""
         self._index = IssueIndex(self._listed, self._listed_alone)
@@ -224,8 +225,7 @@ class GiteaForge:
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now."""
-        self._trusted[login] = login == self._account or self._is_writer(login)
-        return self._trusted[login]
+        return self._writers.ask(login)
 
     @property
     def links(self) -> Links:
@@ -242,10 +242,6 @@ class GiteaForge:
         """What the server shows of what we have just written: its author is our account."""
         self._account = rest.author_of(shown)
         return shown
-
-    def _trusts(self, login: str) -> bool:
-        """Whether that is our account or one with write access (R20); asked once for each."""
-        return self._trusted[login] if login in self._trusted else self.may_write(login)
 
     def _lacks_scope(self, path: str) -> bool:
         """A change to what never exists is refused for the scopes of the token first, and does nothing in any case."""
@@ -361,7 +357,7 @@ class GiteaForge:
         return RemoteFailed(f"there is no {what} in {self._client.web}")
 
     def _issue(self, shown: rest.Json) -> Issue:
-        return rest.gitea_issue(shown, trusted=self._trusts(rest.author_of(shown)))
+        return rest.gitea_issue(shown, trusted=self._writers.includes(rest.author_of(shown)))
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
         with self._commenting(number):
@@ -373,7 +369,7 @@ class GiteaForge:
 
     def _comment(self, shown: rest.Json) -> Comment:
         author = rest.author_of(shown)
-        return rest.comment_of(shown, ours=author == self._account, trusted=self._trusts(author))
+        return rest.comment_of(shown, ours=author == self._account, trusted=self._writers.includes(author))
 
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         """Issues and pull requests, for the index."""
@@ -451,7 +447,7 @@ class GiteaForge:
         )
 
     def _wrote_trusted(self, shown: rest.Json) -> bool:
-        return shown["user"] is not None and self._trusts(shown["user"]["login"])
+        return shown["user"] is not None and self._writers.includes(shown["user"]["login"])
 
 
 def _none_where_denied(refused: AccessRefused) -> str:

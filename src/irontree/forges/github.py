@@ -17,6 +17,7 @@ from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.github_client import PER_PAGE, GithubClient
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, require_fits, shortened
+from irontree.forges.writers import KnownWriters
 from irontree.ports import (
     CheckState,
     CommentMark,
@@ -52,7 +53,7 @@ class GithubForge:
 
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GithubClient(settings)
-        self._writers: dict[str, bool] = {}
+        self._writers = KnownWriters(settings.clock, self._is_writer)
         self._labels: set[str] = set()
         """Those that the repository is known to have, in small letters."""
         self._ids: dict[int, int] = {}
@@ -278,13 +279,7 @@ class GithubForge:
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now; an unchanged answer costs nothing (ETag)."""
-        if login.casefold() == self._login.casefold():
-            return True
-        if login == rest.GHOST:
-            return False
-        data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
-        self._writers[login] = data is not None and data["permission"] in {"admin", "write"}
-        return self._writers[login]
+        return self._writers.ask(login)
 
     @property
     def links(self) -> Links:
@@ -359,10 +354,16 @@ class GithubForge:
 
         An association such as MEMBER proves no write access; only the owner's does.
         """
-        return self._ours(data) or data.get("author_association") == "OWNER" or self._may_write(rest.author_of(data))
+        is_owner = data.get("author_association") == "OWNER"
+        return self._ours(data) or is_owner or self._writers.includes(rest.author_of(data))
 
-    def _may_write(self, login: str) -> bool:
-        return self._writers[login] if login in self._writers else self.may_write(login)
+    def _is_writer(self, login: str) -> bool:
+        if login.casefold() == self._login.casefold():
+            return True
+        if login == rest.GHOST:
+            return False
+        data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
+        return data is not None and data["permission"] in {"admin", "write"}
 
     def _present(self, data: Any, what: str) -> Any:
         """The object. Raises RemoteFailed that names *what* is not there; AccessRefused if the repository is not."""

@@ -75,6 +75,7 @@ def minute(work: RemoteScene) -> Callable[[], None]:
                 assert drifted_issues(app) == frozenset()
             list(news(app))
             seconds[0] += 2
+            work.remote.clock.pass_by(seconds=2)
 
     passes()
     passes()
@@ -111,7 +112,7 @@ BARS: dict[Callable[[RemoteScene], Callable[[], None] | None], Bar] = {
     requested: Bar(gitea=110, github=115, mode="pull_request"),
     adoption: Bar(gitea=40, github=40),
     waiting_acceptance: Bar(gitea=4, github=0),
-    waiting_approvals: Bar(gitea=9, github=0),
+    waiting_approvals: Bar(gitea=11, github=0),
 }
 
 
