@@ -110,7 +110,7 @@ BARS: dict[Callable[[RemoteScene], Callable[[], None] | None], Bar] = {
     pushed: Bar(gitea=65, github=65),
     kept_current: Bar(gitea=95, github=95, keeps_current=True),
     requested: Bar(gitea=110, github=115, mode="pull_request"),
-    adoption: Bar(gitea=40, github=40),
+    adoption: Bar(gitea=41, github=40),
     waiting_acceptance: Bar(gitea=4, github=0),
     waiting_approvals: Bar(gitea=11, github=0),
 }
