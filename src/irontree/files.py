@@ -237,7 +237,12 @@ class ScratchFolder:
         within = within or Path(tempfile.gettempdir())
         remove_abandoned_scratch(within)
         self.path = Path(tempfile.mkdtemp(prefix=f"irontree-{purpose}-", dir=within))
-        self._lock = open_lock(self.path / ALIVE)
+        try:
+            self._lock = open_lock(self.path / ALIVE)
+        except OSError:
+            with suppress(OSError):
+                self.path.rmdir()
+            raise
         take_lock(self._lock)
 
     def remove(self) -> None:

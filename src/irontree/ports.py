@@ -512,7 +512,10 @@ class Checks(Protocol):
     """Commit statuses: those of CI, and ours."""
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
-        """Statuses and check runs, the newest of each name, ordered by name."""
+        """Statuses and check runs, ordered by name.
+
+        One that ran again is what it came to last; of several with one name the worst counts.
+        """
 
     def set_commit_status(self, sha: str, *, name: str, state: CheckState, description: str) -> None:
         """Set the commit's status under *name*; the newest counts. A description is cut to the forge's limit."""

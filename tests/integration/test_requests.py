@@ -31,7 +31,7 @@ def test_a_merge_by_hand_accepts_what_was_proposed(app: App, tmp_path: Path):
     assert "greet.txt" not in git(remote, "ls-tree", "--name-only", "main")
     assert look(app) == "verify_pending_acceptance"
     [asked] = app.forge().comments(1)
-    assert "merge request #2 " in asked.body
+    assert "Merge the request #2 " in asked.body
     assert lint_comments(app) == ()
     git(tmp_path, "clone", "--quiet", "remote.git", "theirs")
     git(tmp_path / "theirs", "merge", "--quiet", "--no-ff", "-m", "Merge it", f"origin/{BRANCH}")

@@ -22,6 +22,7 @@ from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.loops.loop import Loop
 from tests.support.gitea.server import gitea_server
+from tests.support.gitea.stage import MovingClock
 from tests.support.gitea.stage import settings as gitea_settings
 from tests.support.github.server import GithubServer, serve
 from tests.support.github.stage import github_settings
@@ -33,6 +34,8 @@ class Remote(Protocol):
     """A server on loopback with one repository, `ada` having write access to it beside us."""
 
     server: Any
+    clock: MovingClock
+    """By which our processes know for how long they have known something."""
 
     def connect(self) -> Forge:
         """Ours, as a process that has just started has it."""
@@ -54,12 +57,13 @@ class Remote(Protocol):
 class OnGitea:
     def __init__(self, server: Any) -> None:
         self.server = server
+        self.clock = MovingClock()
         self._contents = server.contents
         self._token = self._contents.account("irontree", "admin")
         self._contents.account("ada", "write")
 
     def connect(self) -> Forge:
-        return GiteaForge(gitea_settings(self.server, self._token))
+        return GiteaForge(replace(gitea_settings(self.server, self._token), clock=self.clock))
 
     def share(self, repository: MemoryRepository) -> None:
         self._contents.branches = repository.remote
@@ -74,12 +78,13 @@ class OnGitea:
 class OnGithub:
     def __init__(self, folder: Path, server: GithubServer) -> None:
         self.server = server
+        self.clock = MovingClock()
         self._folder = folder
         self._hub = server.hub
         self._hub.rights["ada"] = "write"
 
     def connect(self) -> Forge:
-        return GithubForge(github_settings(self._folder, self.server, "irontree"))
+        return GithubForge(replace(github_settings(self._folder, self.server, "irontree"), clock=self.clock))
 
     def share(self, repository: MemoryRepository) -> None:
         self._hub.branches, self._hub.commits = repository.remote, repository.commits.keys()

@@ -50,6 +50,7 @@ LATE_IMPORTERS = {
     "src/irontree/agents/__init__.py",  # adapters, by name
     "src/irontree/repository/git.py",  # GitPython, with the first question
     "src/irontree/bootstrap.py",  # the template engine, and adapters by the configuration
+    "src/irontree/forges/github_client.py",  # the HTTP client, with the first log
     "tasks/stages.py",  # blocks
 }
 ONE_IMPORTER = ("acp", "anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "ruamel", "yaml")

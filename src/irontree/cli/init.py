@@ -37,7 +37,7 @@ from irontree.domain.plan import KNOWN_AGENTS, default_remote
 from irontree.errors import EnvironmentRefused
 from irontree.files import Disk
 from irontree.forges import Location, location_of
-from irontree.forges.credentials import find_credential, token_variable
+from irontree.forges.credentials import find_credential, find_gitea_token
 from irontree.ports import RepositoryFacts
 from irontree.repository import GitRepository
 from irontree.repository.backup import LOG_REF, fetch, versions
@@ -225,9 +225,10 @@ def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> 
 
 
 def _credential(root: Path, environment: Mapping[str, str], location: Location) -> str | None:
-    if location.url != GITHUB:
-        return token_variable(environment)
-    found = find_credential(environment, lambda argv: ask_program(argv, root, environment), GITHUB)
+    if location.url == GITHUB:
+        found = find_credential(environment, lambda argv: ask_program(argv, root, environment), GITHUB)
+    else:
+        found = find_gitea_token(environment)
     return found.source if found else None
 
 

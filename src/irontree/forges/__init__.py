@@ -124,7 +124,10 @@ def _of_remote(remote: str) -> tuple[str, str] | None:
     """The forge's address and `owner/name`."""
     if short := _LIKE_SCP.match(remote):
         return _split("https", short["host"], short["path"])
-    parts = urlsplit(remote)
+    try:
+        parts = urlsplit(remote)
+    except ValueError:  # brackets that do not match, for example
+        return None
     if parts.scheme in {"ssh", "git+ssh", "git"} and parts.hostname:
         return _split("https", parts.hostname, parts.path)
     if parts.scheme in {"http", "https"} and parts.hostname:

@@ -11,16 +11,6 @@ from urllib.parse import urlsplit
 from irontree.errors import ConfigRefused
 
 GITEA_TOKENS: Final = ("GITEA_TOKEN", "FORGEJO_TOKEN")
-
-
-def token_variable(environment: Mapping[str, str]) -> str | None:
-    """The first variable that has a token; None without one."""
-    return next((name for name in GITEA_TOKENS if environment.get(name, "").strip()), None)
-
-
-# --- Where a credential for GitHub comes from
-
-
 GITHUB_TOKENS: Final = ("GITHUB_TOKEN", "GH_TOKEN")
 APP: Final = "GITHUB_APP_ID"
 _REMEDY: Final = "set GITHUB_TOKEN, or `gh auth login`, or see docs/forges.md for a GitHub App"
@@ -33,6 +23,14 @@ class Token:
     value: str = field(repr=False)
     source: str
     """The name of where it was found, for messages."""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigRefused for what no header can hold: whoever tried would show it in an error."""
+        if not (self.value.isascii() and self.value.isprintable()) or " " in self.value:
+            raise ConfigRefused(
+                f"{self.source} is no token: it holds a space, a line end or another character that no token has",
+                remedy="copy the token once more, and nothing else",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +46,22 @@ class AppKey:
 Credential = Token | AppKey
 
 
+def find_gitea_token(environment: Mapping[str, str]) -> Token | None:
+    """That of the first variable that has one; None without any. Raises ConfigRefused for what is no token."""
+    return _first_token(environment, GITEA_TOKENS)
+
+
 def find_credential(
     environment: Mapping[str, str], ask: Callable[[Sequence[str]], str | None], url: str
 ) -> Credential | None:
     """The first that is there: an App's key, a token of the environment, that of `gh`; None without any.
 
-    Raises ConfigRefused for an App of which something is missing.
+    Raises ConfigRefused for an App of which something is missing, and for what is no token.
     """
     if environment.get(APP):
         return _app(environment)
-    for name in GITHUB_TOKENS:
-        if value := environment.get(name, "").strip():
-            return Token(value, name)
+    if token := _first_token(environment, GITHUB_TOKENS):
+        return token
     said = ask(["gh", "auth", "token", "--hostname", urlsplit(url).hostname or "github.com"])
     return Token(said, "gh auth token") if said else None
 
@@ -72,6 +74,11 @@ def require_credential(
     if found is None:
         raise ConfigRefused(f"there is no credential for {url}", remedy=_REMEDY)
     return found
+
+
+def _first_token(environment: Mapping[str, str], names: Sequence[str]) -> Token | None:
+    found = ((name, environment.get(name, "").strip()) for name in names)
+    return next((Token(value, name) for name, value in found if value), None)
 
 
 def _app(environment: Mapping[str, str]) -> AppKey:

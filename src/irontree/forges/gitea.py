@@ -11,11 +11,13 @@ from typing import Any, Final, Unpack
 from urllib.parse import quote
 
 from irontree.domain.issues import Comment, Issue
+from irontree.domain.timestamps import parsed
 from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.gitea_http import GiteaClient, Query
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
+from irontree.forges.writers import KnownWriters
 from irontree.ports import (
     CheckState,
     CommentMark,
@@ -51,7 +53,7 @@ class GiteaForge:
 
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GiteaClient(settings)
-        self._trusted: dict[str, bool] = {}
+        self._writers = KnownWriters(settings.clock, lambda login: login == self._account or self._is_writer(login))
         self._labels: dict[str, int] = {}
         """Ids by name, as they were when they were last read or made."""
         self._index = IssueIndex(self._listed, self._listed_alone)
@@ -64,7 +66,7 @@ class GiteaForge:
         given = {"title": one_line(title), "body": as_kept(body), "labels": ids}
         shown = self._written_by_us(self._write("POST", "issues", "place for issues", given))
         self._index.add(rest.listed(shown))
-        issue = self._issue(shown)
+        issue = rest.gitea_issue(shown, trusted=True)
         if not {*labels} <= {*issue.labels}:  # one was deleted meanwhile, or we may not set any
             self._labels.clear()
         return issue
@@ -118,7 +120,7 @@ class GiteaForge:
         with self._commenting(number):
             given = {"body": as_kept(body)}
             posted = self._write("POST", f"issues/{number}/comments", f"issue #{number}", given)
-        return self._comment(self._written_by_us(posted))
+        return rest.comment_of(self._written_by_us(posted), ours=True, trusted=True)
 
     def react(self, number: int, comment_id: str, reaction: Reaction) -> None:  # noqa: ARG002  (the id is enough)
         """Show our account's reaction to a comment."""
@@ -189,9 +191,9 @@ class GiteaForge:
         """What was handed in, oldest first, each with its remarks; Gitea also counts what is not handed in yet."""
         self._find(f"pulls/{number}", f"pull request #{number}")
         shown = self._client.read_all(f"pulls/{number}/reviews", counted=False)
-        oldest_first = sorted(shown, key=lambda one: int(one["id"]))
+        oldest_first = sorted(map(self._attributed, shown), key=lambda one: int(one["id"]))
         return tuple(
-            rest.review_of(one, verdict, self._remarks(number, one), trusted=self._wrote_trusted(one))
+            rest.review_of(one, verdict, self._remarks(number, one), trusted=self._trusts(one))
             for one in oldest_first
             if (verdict := rest.verdict_of(one))
         )
@@ -213,6 +215,7 @@ class GiteaForge:
     def about(self) -> RepositoryFacts:
         """Our account, its rights in the repository, and those of its token."""
         found = self._find("", "repository")
+        self._created = parsed(found["created_at"])
         facts = rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
         lacking = tuple(scope for path, scope in _SCOPE_PROBES.items() if self._lacks_scope(path))
         return facts._replace(lacking_scopes=lacking, hides_writers=self._hides_writers(found))
@@ -224,8 +227,7 @@ class GiteaForge:
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now."""
-        self._trusted[login] = login == self._account or self._is_writer(login)
-        return self._trusted[login]
+        return self._writers.ask(login)
 
     @property
     def links(self) -> Links:
@@ -242,10 +244,6 @@ class GiteaForge:
         """What the server shows of what we have just written: its author is our account."""
         self._account = rest.author_of(shown)
         return shown
-
-    def _trusts(self, login: str) -> bool:
-        """Whether that is our account or one with write access (R20); asked once for each."""
-        return self._trusted[login] if login in self._trusted else self.may_write(login)
 
     def _lacks_scope(self, path: str) -> bool:
         """A change to what never exists is refused for the scopes of the token first, and does nothing in any case."""
@@ -277,6 +275,8 @@ class GiteaForge:
         of a team: in an organization, `write` may be for issues alone, and `read` of one that may push
         (docs/decisions/0020-who-may-write.md).
         """
+        if login == rest.GHOST:
+            return False
         level = self._permission(login)
         if level in _RUNS_IT:
             return True
@@ -361,7 +361,8 @@ class GiteaForge:
         return RemoteFailed(f"there is no {what} in {self._client.web}")
 
     def _issue(self, shown: rest.Json) -> Issue:
-        return rest.gitea_issue(shown, trusted=self._trusts(rest.author_of(shown)))
+        written = self._attributed(shown)
+        return rest.gitea_issue(written, trusted=self._trusts(written))
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
         with self._commenting(number):
@@ -372,8 +373,9 @@ class GiteaForge:
         return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
 
     def _comment(self, shown: rest.Json) -> Comment:
-        author = rest.author_of(shown)
-        return rest.comment_of(shown, ours=author == self._account, trusted=self._trusts(author))
+        written = self._attributed(shown)
+        ours = rest.author_of(written) == self._account
+        return rest.comment_of(written, ours=ours, trusted=self._trusts(written))
 
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         """Issues and pull requests, for the index."""
@@ -443,15 +445,30 @@ class GiteaForge:
         if not review["comments_count"]:
             return ()
         shown = self._find(f"pulls/{number}/reviews/{review['id']}/comments", f"review {review['id']} of #{number}")
-        in_order = sorted(shown, key=lambda one: int(one["id"]))
+        in_order = sorted(map(self._attributed, shown), key=lambda one: int(one["id"]))
         return tuple(
             # Of the new file, or of the old one where it is on what was taken out.
-            rest.remark_of(one, one["position"] or one["original_position"] or None, trusted=self._wrote_trusted(one))
+            rest.remark_of(one, one["position"] or one["original_position"] or None, trusted=self._trusts(one))
             for one in in_order
         )
 
-    def _wrote_trusted(self, shown: rest.Json) -> bool:
-        return shown["user"] is not None and self._trusts(shown["user"]["login"])
+    def _trusts(self, shown: rest.Json) -> bool:
+        """Whether it has an author, who has write access (R20)."""
+        return shown["user"] is not None and self._writers.includes(rest.author_of(shown))
+
+    def _attributed(self, shown: rest.Json) -> rest.Json:
+        """The same, without its author where that is somebody with write access who did not write it here.
+
+        A migration brings text in with its time, and under the account that migrates unless it knows the author.
+        """
+        if not self._trusts(shown) or parsed(shown.get("created_at") or shown["submitted_at"]) >= self._created:
+            return shown
+        return {**shown, "user": None}
+
+    @cached_property
+    def _created(self) -> datetime:
+        """When the repository was made here."""
+        return parsed(self._find("", "repository")["created_at"])
 
 
 def _none_where_denied(refused: AccessRefused) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 from irontree import __version__
 from irontree.errors import AccessRefused, ConfigRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
-from irontree.forges.credentials import token_variable
+from irontree.forges.credentials import find_gitea_token
 from irontree.forges.http_answers import (
     HttpAnswer,
     HttpOutcome,
@@ -249,11 +249,10 @@ class GiteaClient:
         return self._open
 
     def _token(self) -> str:
-        environment = self._settings.environment
-        variable = token_variable(environment)
-        if variable is None:
+        found = find_gitea_token(self._settings.environment)
+        if found is None:
             raise ConfigRefused(f"there is no token for {self.web}", remedy=_TOKEN_REMEDY)
-        return environment[variable].strip()
+        return found.value
 
     def _api(self, path: str) -> str:
         return f"{self._settings.require_location().url}/api/v1/{path}"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property, partial
 from typing import Any, Final, Unpack
+from urllib.parse import urlencode
 
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import utc_text
@@ -16,6 +17,7 @@ from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.github_client import PER_PAGE, GithubClient
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, require_fits, shortened
+from irontree.forges.writers import KnownWriters
 from irontree.ports import (
     CheckState,
     CommentMark,
@@ -39,6 +41,7 @@ _DRAFT: Final = {
     False: "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { clientMutationId } }",
 }
 _LABEL_DESCRIPTION: Final = 100
+_BADNESS: Final[Mapping[CheckState, int]] = {"success": 0, "pending": 1, "failure": 2}
 _NO_COMMIT: Final = frozenset({404, 422})
 """What is answered about a commit that is not there."""
 
@@ -50,7 +53,7 @@ class GithubForge:
 
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GithubClient(settings)
-        self._writers: dict[str, bool] = {}
+        self._writers = KnownWriters(settings.clock, self._is_writer)
         self._labels: set[str] = set()
         """Those that the repository is known to have, in small letters."""
         self._ids: dict[int, int] = {}
@@ -235,13 +238,14 @@ class GithubForge:
             self._client.write("POST", self._client.path("pulls", number, "requested_reviewers"), given)
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
-        """Statuses and check runs; of a name that both have, the check run counts."""
+        """Statuses and check runs; of several with one name the worst counts (R15)."""
         commit = partial(self._client.path, "commits", sha)
         statuses = self._client.pages(commit("status"), "statuses", absent=_NO_COMMIT)
         runs = self._client.pages(commit("check-runs"), "check_runs", absent=_NO_COMMIT, filter="latest")
-        found = {data["context"]: rest.status_check(data) for data in statuses}
-        found |= {data["name"]: self._run_check(data) for data in runs}
-        return tuple(found[name] for name in sorted(found))
+        found: list[tuple[CommitCheck, rest.Json | None]] = [(rest.status_check(data), None) for data in statuses]
+        found += [(rest.run_check(data), data) for data in self._current(sha, [*runs])]
+        worst = {check.name: (check, run) for check, run in sorted(found, key=lambda one: _BADNESS[one[0].state])}
+        return tuple(self._with_excerpt(*worst[name]) for name in sorted(worst))
 
     def set_commit_status(self, sha: str, *, name: str, state: CheckState, description: str) -> None:
         """Add a status; the newest of a name counts."""
@@ -275,13 +279,7 @@ class GithubForge:
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now; an unchanged answer costs nothing (ETag)."""
-        if login.casefold() == self._login.casefold():
-            return True
-        if login == rest.GHOST:
-            return False
-        data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
-        self._writers[login] = data is not None and data["permission"] in {"admin", "write"}
-        return self._writers[login]
+        return self._writers.ask(login)
 
     @property
     def links(self) -> Links:
@@ -356,10 +354,16 @@ class GithubForge:
 
         An association such as MEMBER proves no write access; only the owner's does.
         """
-        return self._ours(data) or data.get("author_association") == "OWNER" or self._may_write(rest.author_of(data))
+        is_owner = data.get("author_association") == "OWNER"
+        return self._ours(data) or is_owner or self._writers.includes(rest.author_of(data))
 
-    def _may_write(self, login: str) -> bool:
-        return self._writers[login] if login in self._writers else self.may_write(login)
+    def _is_writer(self, login: str) -> bool:
+        if login.casefold() == self._login.casefold():
+            return True
+        if login == rest.GHOST:
+            return False
+        data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
+        return data is not None and data["permission"] in {"admin", "write"}
 
     def _present(self, data: Any, what: str) -> Any:
         """The object. Raises RemoteFailed that names *what* is not there; AccessRefused if the repository is not."""
@@ -378,14 +382,28 @@ class GithubForge:
             if not (draft and _has_no_drafts(error)):
                 raise
 
-    def _run_check(self, data: rest.Json) -> CommitCheck:
-        """With an excerpt, if it failed: annotations, and the log where GitHub Actions ran it."""
-        if rest.run_state(data) != "failure":
-            return rest.run_check(data, "")
-        annotations = self._client.pages(self._client.path("check-runs", data["id"], "annotations"))
-        is_action = (data.get("app") or {}).get("slug") == "github-actions"
-        log = self._client.text(self._client.path("actions", "jobs", data["id"], "logs")) if is_action else ""
-        return rest.run_check(data, rest.run_excerpt(data, annotations, log))
+    def _current(self, sha: str, runs: list[rest.Json]) -> list[rest.Json]:
+        """Without those of a workflow that the same event began again: the newest counts, as on GitHub's pages.
+
+        Check runs do not say what began them. All are kept where none share a name, or Actions is not for us to see.
+        """
+        if len({run["name"] for run in runs}) == len(runs):
+            return runs
+        query = urlencode({"head_sha": sha, "per_page": PER_PAGE})
+        shown = self._client.read(f"{self._client.path('actions', 'runs')}?{query}", hidden=True)
+        begun = sorted((shown or {}).get("workflow_runs", ()), key=lambda one: int(one["id"]))
+        newest = {(one["workflow_id"], one["event"]): one["check_suite_id"] for one in begun}
+        replaced = {one["check_suite_id"] for one in begun}.difference(newest.values())
+        return [run for run in runs if (run["check_suite"] or {}).get("id") not in replaced]
+
+    def _with_excerpt(self, check: CommitCheck, run: rest.Json | None) -> CommitCheck:
+        """Of a check run that failed: its annotations, and the log where GitHub Actions ran it."""
+        if run is None or check.state != "failure":
+            return check
+        annotations = self._client.pages(self._client.path("check-runs", run["id"], "annotations"))
+        is_action = (run.get("app") or {}).get("slug") == "github-actions"
+        log = self._client.text(self._client.path("actions", "jobs", run["id"], "logs")) if is_action else ""
+        return check._replace(excerpt=rest.run_excerpt(run, annotations, log))
 
 
 def fitting(given: Mapping[str, Any], what: str) -> dict[str, Any]:

@@ -17,6 +17,8 @@ PATIENCE: Final = 60.0
 _SECONDARY: Final = timedelta(seconds=60)
 """How long to wait where the forge names no time."""
 _EARLIEST: Final = timedelta(seconds=1)
+_LATEST: Final = timedelta(days=1)
+"""No forge is waited for longer, whatever it or a proxy says: then it is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +107,26 @@ def limited_until(answer: HttpAnswer, now: datetime) -> datetime | None:
         return moment
     reset = answer.headers.get("x-ratelimit-reset", "")
     if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
-        return max(datetime.fromtimestamp(int(reset), UTC), now + _EARLIEST)
+        latest = int((now + _LATEST).timestamp())
+        return max(datetime.fromtimestamp(min(_number(reset), latest), UTC), now + _EARLIEST)
     return now + _SECONDARY if answer.status == 429 or "rate limit" in answer.message.lower() else None  # noqa: PLR2004
 
 
 def retry_after(answer: HttpAnswer, now: datetime) -> datetime | None:
-    """The moment that the header `Retry-After` names, in seconds or as a date; None without one."""
+    """The moment that the header `Retry-After` names, in seconds or as a date, a day at most; None without one."""
     value = answer.headers.get("retry-after", "").strip()
     if value.isdecimal():
-        return now + timedelta(seconds=int(value))
+        return now + timedelta(seconds=min(_number(value), _LATEST.total_seconds()))
     try:
         moment = parsedate_to_datetime(value)
     except ValueError:
         return None
-    return max(moment if moment.tzinfo else moment.replace(tzinfo=UTC), now)
+    return min(max(moment if moment.tzinfo else moment.replace(tzinfo=UTC), now), now + _LATEST)
+
+
+def _number(digits: str) -> int:
+    """What they say, or something that is larger than any time."""
+    return int(digits[:18])
 
 
 def no_answer(where: str, outcome: NoAnswer) -> RemoteFailed:

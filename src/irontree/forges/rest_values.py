@@ -222,22 +222,20 @@ def status_check(data: Json) -> CommitCheck:
     )
 
 
-def run_state(data: Json) -> CheckState:
-    """How a check run stands."""
-    if data["status"] != "completed":
-        return "pending"
-    return "success" if data.get("conclusion") in _GOOD else "failure"
-
-
-def run_check(data: Json, excerpt: str) -> CommitCheck:
+def run_check(data: Json) -> CommitCheck:
     """A check run, as GitHub Actions and other apps make them."""
     output = data.get("output") or {}
     return CommitCheck(
         name=data["name"],
-        state=run_state(data),
+        state=_run_state(data),
         summary=output.get("title") or data.get("conclusion") or data["status"],
-        excerpt=excerpt,
     )
+
+
+def _run_state(data: Json) -> CheckState:
+    if data["status"] != "completed":
+        return "pending"
+    return "success" if data.get("conclusion") in _GOOD else "failure"
 
 
 def run_excerpt(data: Json, annotations: Iterable[Json], log: str) -> str:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
-import os
 import socket
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +29,12 @@ _LONGEST_FOLDER = 60
 """Characters: the address of a socket has at most 104 on some systems."""
 
 
+def folder_of_sockets() -> Path:
+    """That of temporary files, or `/tmp` if its name leaves no room in a socket's address."""
+    usual = tempfile.gettempdir()
+    return Path(usual if len(usual) <= _LONGEST_FOLDER else "/tmp")  # noqa: S108  (a folder of our own is made in it)
+
+
 @contextmanager
 def handing(answer: Callable[[bytes], bytes]) -> Iterator[Path]:
     """The socket at which each request gets its *answer*, from a thread of its own, for as long as the block lasts.
@@ -38,9 +42,10 @@ def handing(answer: Callable[[bytes], bytes]) -> Iterator[Path]:
     A client that connects and says nothing keeps nobody waiting. The folder is readable by this user alone; if this
     process is killed, nothing secret is left in it.
     """
-    short = None if len(tempfile.gettempdir()) <= _LONGEST_FOLDER else "/tmp"  # noqa: S108  (a folder of our own in it)
     with (
-        tempfile.TemporaryDirectory(prefix="irontree-handing-", ignore_cleanup_errors=True, dir=short) as folder,
+        tempfile.TemporaryDirectory(
+            prefix="irontree-handing-", ignore_cleanup_errors=True, dir=folder_of_sockets()
+        ) as folder,
         (Path(folder) / ALIVE).open("w", encoding="ascii") as alive,
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener,
     ):
@@ -93,21 +98,6 @@ def _connected(path: str) -> socket.socket:
         asking.close()
         raise
     return asking
-
-
-CREDENTIALS = "IRONTREE__CREDENTIALS"
-"""The variable with the socket at which a flow process is told the credential for the forge that its runner has."""
-
-
-def given_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """This process's environment, and the credential for the forge that its runner has, if it has one."""
-    path = environ.get(CREDENTIALS)
-    if path is None:
-        return dict(environ)
-    try:
-        return {**environ, **json.loads(ask(path))}
-    except OSError:  # the runner is gone, and a flow process ends with it
-        return dict(environ)
 
 
 def _everything(talking: socket.socket) -> bytes:

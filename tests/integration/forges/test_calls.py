@@ -75,6 +75,7 @@ def minute(work: RemoteScene) -> Callable[[], None]:
                 assert drifted_issues(app) == frozenset()
             list(news(app))
             seconds[0] += 2
+            work.remote.clock.pass_by(seconds=2)
 
     passes()
     passes()
@@ -109,9 +110,9 @@ BARS: dict[Callable[[RemoteScene], Callable[[], None] | None], Bar] = {
     pushed: Bar(gitea=65, github=65),
     kept_current: Bar(gitea=95, github=95, keeps_current=True),
     requested: Bar(gitea=110, github=115, mode="pull_request"),
-    adoption: Bar(gitea=40, github=40),
+    adoption: Bar(gitea=41, github=40),
     waiting_acceptance: Bar(gitea=4, github=0),
-    waiting_approvals: Bar(gitea=9, github=0),
+    waiting_approvals: Bar(gitea=11, github=0),
 }
 
 

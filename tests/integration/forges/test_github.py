@@ -323,6 +323,12 @@ def run(stage: GithubStage, name: str, conclusion: str | None, **more: Any) -> i
     return key
 
 
+def begun(stage: GithubStage, *, suite: int, event: str) -> None:
+    """A workflow began that suite."""
+    assert stage.hub.workflow_runs is not None
+    stage.hub.workflow_runs.append({"id": stage.hub.new_id(), "workflow": 1, "suite": suite, "event": event})
+
+
 def test_a_failed_check_run_shows_where_and_the_end_of_its_log(stage: GithubStage):
     stage.push("it", HEAD_SHA)
     key = run(stage, "test", "failure", title="2 failed")
@@ -347,6 +353,67 @@ def test_a_failed_check_run_without_a_log_shows_its_annotations(stage: GithubSta
     stage.hub.annotations[key] = [{"path": "src/a.py", "start_line": 7, "message": "leak"}]
     (check,) = stage.ours.commit_checks(HEAD_SHA)
     assert (check.state, check.excerpt) == ("failure", "src/a.py:7: leak\n\nsee below")
+
+
+@pytest.mark.parametrize(
+    "place", ["http://127.0.0.1:9/log?sig=x", "http://localhost:{port}/1?sig=", "ftp://a/log", "log"]
+)
+def test_a_failed_check_run_whose_log_cannot_be_had_is_red_all_the_same(stage: GithubStage, place: str):
+    stage.push("it", HEAD_SHA)
+    run(stage, "test", "failure", title="2 failed", summary="see below")
+    away = {"Location": place.format(port=stage.server.server_address[1])}
+    stage.hub.faults.append(Fault(Reply(302, None, away), lambda request: request.path.endswith("/logs")))
+    (check,) = stage.ours.commit_checks(HEAD_SHA)
+    assert (check.state, check.summary, check.excerpt) == ("failure", "2 failed", "see below")
+
+
+@pytest.mark.parametrize(
+    "states", [("failure", None), ("failure", "success"), ("cancelled", "success"), (None, "success")]
+)
+@pytest.mark.parametrize("worst_first", [True, False])
+def test_of_checks_with_one_name_the_worst_counts(
+    stage: GithubStage, states: tuple[str | None, str | None], worst_first: bool
+):
+    """R15: jobs of one name in two workflows, or in one on `push` and on `pull_request`, are two checks."""
+    stage.push("it", HEAD_SHA)
+    first, second = states if worst_first else reversed(states)
+    run(stage, "test", first, suite=1)
+    run(stage, "test", second, suite=2)
+    begun(stage, suite=1, event="push")
+    begun(stage, suite=2, event="pull_request")
+    (check,) = stage.ours.commit_checks(HEAD_SHA)
+    assert check.state == ("failure" if {*states} & {"failure", "cancelled"} else "pending")
+
+
+def test_a_status_and_a_check_run_of_one_name_hide_nothing_of_each_other(stage: GithubStage):
+    stage.push("it", HEAD_SHA)
+    run(stage, "test", "success")
+    stage.ours.set_commit_status(HEAD_SHA, name="test", state="failure", description="2 failed")
+    stage.ours.set_commit_status(HEAD_SHA, name="lint", state="success", description="")
+    run(stage, "lint", "failure")
+    assert [check.state for check in stage.ours.commit_checks(HEAD_SHA)] == ["failure", "failure"]
+
+
+def test_a_job_that_ran_again_is_what_it_came_to_last(stage: GithubStage):
+    stage.push("it", HEAD_SHA)
+    run(stage, "test", "failure")
+    run(stage, "test", "success")
+    (check,) = stage.ours.commit_checks(HEAD_SHA)
+    assert check.state == "success"
+
+
+@pytest.mark.parametrize(("seen", "state"), [(True, "success"), (False, "failure")])
+def test_a_workflow_that_the_same_event_began_again_counts_by_its_last_run(stage: GithubStage, seen: bool, state: str):
+    """As where a request is opened again, or where the first run was cancelled for the second."""
+    stage.push("it", HEAD_SHA)
+    run(stage, "test", "cancelled", suite=1)
+    run(stage, "test", "success", suite=2)
+    begun(stage, suite=1, event="pull_request")
+    begun(stage, suite=2, event="pull_request")
+    if not seen:
+        stage.hub.workflow_runs = None
+    (check,) = stage.ours.commit_checks(HEAD_SHA)
+    assert check.state == state
 
 
 def test_remarks_belong_to_their_review_and_tell_their_line(stage: GithubStage):

@@ -132,6 +132,7 @@ class Contents:
     """Everything of one server; a test changes it as a person or an administrator would."""
 
     clock: Callable[[], datetime]
+    created: datetime = datetime(2020, 2, 2, tzinfo=ZONE)
     owner: str = "palms"
     name: str = "iron"
     former_name: str | None = None
@@ -176,6 +177,12 @@ class Contents:
 
     def now(self) -> datetime:
         return self.clock().astimezone(ZONE)
+
+    def migrate(self) -> None:
+        """All that is here came with the repository, from elsewhere: text keeps its time, and gets the account of
+        whoever migrates unless the author is known here (`services/migrations/gitea_uploader.go:983-997` in 1.25.4).
+        """
+        self.created = self.now()
 
     def new_issue(self, author: str, title: str, body: str = "", labels: tuple[int, ...] = ()) -> Issue:
         number = len(self.issues) + 1

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 from tests.support.github.routes import NO_DRAFTS, Refusal, Routes, route
-from tests.support.github.state import Record, Reply, Request
+from tests.support.github.state import LOG_HOST, Record, Reply, Request
 
 
 @route("GET", "/repos/{owner}/{repo}/pulls")
@@ -115,8 +116,20 @@ def _create_status(routes: Routes, request: Request, found: re.Match[str]) -> Re
 @route("GET", "/repos/{owner}/{repo}/commits/{ref}/check-runs")
 def _runs(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     sha = _require_commit(routes, found["ref"])
-    shown = [routes.shapes.run(record) for record in routes.hub.runs if record["head_sha"] == sha]
-    return routes.page_of(request, shown, "check_runs")
+    records = [record for record in routes.hub.runs if record["head_sha"] == sha]
+    if request.query.get("filter", "latest") == "latest":  # in each suite
+        records = [*{(record.get("suite", 1), record["name"]): record for record in records}.values()]
+    return routes.page_of(request, [*map(routes.shapes.run, records)], "check_runs")
+
+
+@route("GET", "/repos/{owner}/{repo}/actions/runs")
+def _workflow_runs(routes: Routes, request: Request, _: re.Match[str]) -> Reply:
+    """Newest first."""
+    records = routes.hub.workflow_runs
+    if records is None:
+        raise Refusal(403, "Resource not accessible by personal access token")
+    shown = [routes.shapes.workflow_run(record, request.query["head_sha"]) for record in reversed(records)]
+    return routes.page_of(request, shown, "workflow_runs")
 
 
 @route("GET", "/repos/{owner}/{repo}/check-runs/{check_run_id}/annotations")
@@ -130,7 +143,8 @@ def _annotations(routes: Routes, request: Request, found: re.Match[str]) -> Repl
 
 @route("GET", "/repos/{owner}/{repo}/actions/jobs/{job_id}/logs")
 def _log(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
-    """A redirect to where logs are kept; that place is below this server's root."""
+    """A redirect to where logs are kept, which is another host; the address is signed."""
     if int(found["job_id"]) not in routes.hub.logs:
         raise Refusal(404, "Not Found")
-    return Reply(302, None, {"Location": f"{routes.shapes.root}/api/blobs/{found['job_id']}"})
+    store = f"{LOG_HOST}:{urlsplit(routes.shapes.root).port}"
+    return Reply(302, None, {"Location": f"http://{store}/actions-results/{found['job_id']}?sig=x"})

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 import tests.support.github.pull_routes  # noqa: F401  (registers its routes)
 from tests.support.github.description import official
 from tests.support.github.routes import Routes
-from tests.support.github.state import Hub, Reply, Request
+from tests.support.github.state import LOG_HOST, Hub, Reply, Request
 
 _PREFIX: Final = "/api/v3"
 
@@ -84,8 +84,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer one request."""
         hub, request = self.server.hub, self._request()
-        if request.path.startswith("/api/blobs/"):
-            self._send(Reply(200, f"\ufeff{hub.logs[int(request.path.rpartition('/')[2])]}"))
+        if request.headers["host"].startswith(f"{LOG_HOST}:"):
+            self._send(self._log(request))
             return
         with hub.lock:
             hub.requests.append(request)
@@ -108,6 +108,14 @@ class _Handler(BaseHTTPRequestHandler):
         if name.startswith("do_"):
             return self.do_GET
         raise AttributeError(name)
+
+    def _log(self, request: Request) -> Reply:
+        """As the storage of logs answers, which is another company's: to a signed address, and never to a token."""
+        if "authorization" in request.headers:
+            self.server.complaints.append("a token was sent to where logs are kept")
+        if "authorization" in request.headers or not request.query.get("sig"):
+            return Reply(403, "<Error><Code>AuthenticationFailed</Code></Error>")
+        return Reply(200, f"\ufeff{self.server.hub.logs[int(request.path.rpartition('/')[2])]}")
 
     def _request(self) -> Request:
         parts = urlsplit(self.path)

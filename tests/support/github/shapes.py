@@ -235,9 +235,39 @@ class Shapes:
             "external_id": "",
             "started_at": self.hub.now,
             "completed_at": done,
-            "check_suite": {"id": 1},
+            "check_suite": {"id": record.get("suite", 1)},
             "output": output,
             "app": self._app(record.get("app", "github-actions")),
+            "pull_requests": [],
+        }
+
+    def workflow_run(self, record: Record, sha: str) -> Record:
+        actions = f"{self.repository_url}/actions"
+        url = f"{actions}/runs/{record['id']}"
+        links = {f"{name}_url": f"{url}/{name}" for name in ("jobs", "logs", "cancel", "rerun", "artifacts")}
+        suite, workflow = f"{self.repository_url}/check-suites/{record['suite']}", record["workflow"]
+        return links | {
+            "id": record["id"],
+            "node_id": f"W_{record['id']}",
+            "run_number": record["id"],
+            "display_title": "x",
+            "path": f".github/workflows/{workflow}.yml",
+            "workflow_id": workflow,
+            "workflow_url": f"{actions}/workflows/{workflow}",
+            "check_suite_id": record["suite"],
+            "check_suite_url": suite,
+            "event": record["event"],
+            "status": "completed",
+            "conclusion": "success",
+            "head_branch": "it",
+            "head_sha": sha,
+            "head_commit": None,
+            "head_repository": self.minimal_repository(),
+            "repository": self.minimal_repository(),
+            "url": url,
+            "html_url": f"{self.page}/actions/runs/{record['id']}",
+            "created_at": self.hub.now,
+            "updated_at": self.hub.now,
             "pull_requests": [],
         }
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Record = dict[str, Any]
 Right = Literal["admin", "write", "read", "none"]
+LOG_HOST: Final = "localhost"
+"""Where logs are kept: a name that is not that of the server."""
 
 
 @dataclass
@@ -78,6 +80,9 @@ class Hub:
     remarks: list[Record] = field(default_factory=list)
     statuses: list[Record] = field(default_factory=list)
     runs: list[Record] = field(default_factory=list)
+    """Check runs, oldest first; those of one name in one suite are one and its repetitions."""
+    workflow_runs: list[Record] | None = field(default_factory=list)
+    """Which workflow began a suite, and on which event; None: not for the token to see."""
     annotations: dict[int, list[Record]] = field(default_factory=dict)
     logs: dict[int, str] = field(default_factory=dict)
     branches: dict[str, str] = field(default_factory=dict)

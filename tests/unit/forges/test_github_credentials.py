@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from irontree.errors import ConfigRefused
-from irontree.forges.credentials import AppKey, Credential, Token, find_credential, require_credential
+from irontree.forges.credentials import (
+    GITEA_TOKENS,
+    GITHUB_TOKENS,
+    AppKey,
+    Credential,
+    Token,
+    find_credential,
+    find_gitea_token,
+    require_credential,
+)
 from irontree.forges.github_client import api_url
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\n"
@@ -67,6 +76,21 @@ def test_half_an_app_is_refused_with_what_is_missing(change, said):
     """A token that is also there must not be taken for it in silence."""
     with pytest.raises(ConfigRefused, match=said):
         found({**APP, **change, "GITHUB_TOKEN": "other"})
+
+
+@pytest.mark.parametrize("value", ["secret\nuser", "secret user", "to\u2019ken", "tok\xe9n", "to\x00ken", "to\x7fken"])
+@pytest.mark.parametrize("source", [*GITHUB_TOKENS, *GITEA_TOKENS, "gh auth token"])
+def test_what_is_no_token_is_refused_by_the_name_of_where_it_is_from(value: str, source: str):
+    """No header can hold it, and the error that says so would show it."""
+    find = find_gitea_token if source in GITEA_TOKENS else lambda where: find_credential(where, lambda _: value, GITHUB)
+    with pytest.raises(ConfigRefused, match=source) as refused:
+        find({source: value})
+    assert value not in f"{refused.value} {refused.value.remedy} {refused.value!r}"
+
+
+def test_either_variable_has_the_token_of_gitea():
+    assert find_gitea_token({"GITEA_TOKEN": " ", "FORGEJO_TOKEN": "second\n"}) == Token("second", "FORGEJO_TOKEN")
+    assert find_gitea_token({}) is None
 
 
 def test_no_text_shows_a_credential():

@@ -71,7 +71,7 @@ def test_every_remark_names_its_file():
 
 
 def test_every_check_run_has_a_state():
-    runs = [values.run_check(data, "") for data in parts("check_run", "check_run")]
+    runs = [values.run_check(data) for data in parts("check_run", "check_run")]
     assert runs
     assert {run.state for run in runs} <= {"pending", "success", "failure"}
 

@@ -30,7 +30,16 @@ def test_the_remote_names_the_forge_and_the_repository(remote: str, url: str, re
 
 
 @pytest.mark.parametrize(
-    "remote", ["/srv/engine.git", "../engine", "file:///srv/ada/engine.git", "https://x.org/one", "", None]
+    "remote",
+    [
+        "/srv/engine.git",
+        "../engine",
+        "file:///srv/ada/engine.git",
+        "https://x.org/one",
+        "https://[bad/ada/engine",
+        "",
+        None,
+    ],
 )
 def test_a_remote_that_is_on_no_forge_names_none(remote: str | None):
     assert location_of(remote, None, None, None) is None

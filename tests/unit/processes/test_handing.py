@@ -7,6 +7,10 @@ import threading
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
+from irontree.errors import EnvironmentRefused
+from irontree.processes.containers import CREDENTIALS, given_environment
 from irontree.processes.handing import MOST_AT_ONCE, SECONDS, ask, handing
 
 
@@ -46,3 +50,16 @@ def test_so_many_are_answered_at_once_and_the_others_after_them():
         go_on.set()
         assert [one.recv(100) for one in asking] == [b"%d" % number for number in range(len(asking))]
     assert max(most) == MOST_AT_ONCE
+
+
+def test_a_runner_that_did_not_answer_is_asked_again():
+    answers = [b'{"GITEA_TOKEN": "secret"}', b'{"GITEA_TOK', b""]
+    with handing(lambda _: answers.pop() if answers else b"") as path:
+        told = {CREDENTIALS: str(path)}
+        assert given_environment(told) == {**told, "GITEA_TOKEN": "secret"}
+
+
+def test_a_runner_that_lives_and_does_not_answer_is_named():
+    """A process that went on without the credential would say that there is no token."""
+    with handing(lambda _: b"") as path, pytest.raises(EnvironmentRefused, match="does not tell"):
+        given_environment({CREDENTIALS: str(path)})

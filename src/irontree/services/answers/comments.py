@@ -88,7 +88,7 @@ def _looks(app: App, lookout: Lookout) -> Iterator[CommentResult]:
     for asked in due:
         try:
             yield from _look_at(app, asked)
-            lookout.looked(asked)
+            lookout.looked(asked, app.clock.now())
         except Busy as error:
             yield CommentResult(asked.under, "later", said=error.message)
         except FORGE_FAILED as error:

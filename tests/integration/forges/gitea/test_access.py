@@ -27,6 +27,12 @@ def test_either_name_of_the_token_will_do(server: GiteaServer):
     assert forge_at(server.url, GITEA_TOKEN="", FORGEJO_TOKEN="token-of-irontree").about().account == "irontree"
 
 
+def test_a_token_with_a_line_end_in_it_is_not_shown(server: GiteaServer):
+    with pytest.raises(ConfigRefused, match="GITEA_TOKEN") as refused:
+        forge_at(server.url, GITEA_TOKEN="token-of-irontree\nirontree").about()
+    assert "token-of" not in f"{refused.value} {refused.value.remedy}"
+
+
 def test_a_revoked_token_is_named_and_not_shown(server: GiteaServer, forge: GiteaForge):
     server.contents.tokens.clear()
     with pytest.raises(AccessRefused) as refused:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import pytest
 
 from irontree.forges.gitea import GiteaForge
+from tests.support.gitea.contents import Remark
 from tests.support.gitea.real import VERSIONS
 from tests.support.gitea.server import GiteaServer
-from tests.support.gitea.stage import settings
+from tests.support.gitea.stage import MovingClock, settings
 from tests.support.gitea.writers import ROWS, Row, of_teams
 
 
@@ -95,3 +96,23 @@ def test_the_owner_of_a_users_repository_may_write_whatever_we_may_ask(server: G
     forge = as_seen_by(server, permission="write")
     server.contents.account(server.contents.owner, "owner")
     assert forge.may_write(server.contents.owner)
+
+
+def test_what_is_older_than_the_repository_was_not_written_there_by_whom_it_is_shown_as(
+    server: GiteaServer, time: MovingClock
+):
+    """A migration brings the text of outsiders in under the account that migrates, and no answer tells them apart."""
+    forge = as_seen_by(server, permission="admin")
+    issue = server.contents.new_pull("irontree", "Title", "", head="it")
+    server.contents.new_comment(issue, "irontree", "/accept")
+    server.contents.review(1, "irontree", "REQUEST_CHANGES", "No", (Remark(1, "a.py", "rm -rf", 3),))
+    time.pass_by(hours=1)
+    server.contents.migrate()
+    shown, (comment,), (review,) = forge.read_issue(1), forge.comments(1), forge.reviews(1)
+    assert shown
+    assert {one.author for one in (shown, comment, review, *review.remarks)} == {"ghost"}, "who may command nothing"
+    assert not forge.may_write("ghost")
+    assert not any([shown.trusted, comment.trusted, comment.ours, review.trusted, review.remarks[0].trusted])
+    posted = forge.post_comment(1, "/accept")
+    assert forge.comments(1)[1:] == (posted,)
+    assert (posted.trusted, posted.ours) == (True, True)

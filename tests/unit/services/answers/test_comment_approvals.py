@@ -14,6 +14,7 @@ from irontree.domain.state import Phase
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import adopt
 from irontree.services.answers.comments import look
+from irontree.services.answers.lookout import Lookout
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.adoption import approval_name, issue_now
 from tests.support.issues import CLEAR, authorise, edit, say, write
@@ -144,6 +145,18 @@ def test_of_a_command_that_is_cut_or_changed_that_is_said(waiting):
     [asked] = waiting.comments()
     assert f"check of this issue: `{long}`\n" in asked
     assert "`cat (a local file)` **(not to the letter)**" in asked
+
+
+def test_an_edit_is_asked_about_though_nobody_comments_and_another_question_is_open(waiting):
+    """An edit is in no list of comments, which says when several questions are due."""
+    write(waiting, title="Another")
+    adopt(waiting.app, 2)
+    lookout = Lookout()
+    look(waiting.app, lookout), look(waiting.app, lookout)
+    edit(waiting, 1, body=f"{CLEAR}- [ ] it is friendly (manual)\n")
+    waiting.clock.moment += timedelta(minutes=6)
+    look(waiting.app, lookout)
+    assert asks(waiting)[1:] == [f"/approve {name(waiting)}"]
 
 
 @pytest.mark.parametrize(

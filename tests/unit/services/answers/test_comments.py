@@ -488,8 +488,7 @@ def test_form_and_status_say_who_decides_and_who_has_said_so(scene):
     assert gate_words(scene.app, scene.world, question) == words
     assert words in question_text(scene.app, question)
     assert [choice.name for choice in offered(scene.app, scene.world, question)] == ["send-back", "skip", "stop"]
-    shown = asked_about(scene.app, scene.world, (), scene.state())
-    assert words in shown.said
+    assert words in (shown := asked_about(scene.app, scene.world, (), scene.state())).said
     assert [choice.name for choice, _ in answers_to(shown)] == ["send-back"]
 
 
