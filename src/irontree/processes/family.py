@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -87,22 +87,34 @@ def kill_family(child: Child, *, sure: bool) -> bool:
     return bool(found)
 
 
-def is_at_work(program: str, folders: Sequence[Path], but: Collection[str]) -> bool:
+def is_at_work(
+    program: str,
+    folders: Sequence[Path],
+    but: Collection[str],
+    *,
+    hidden_works: bool,
+    among: Iterable[Process] | None = None,
+) -> bool:
     """Whether a process called *program*, or `program-…`, works below one of *folders*; not with a word of *but*.
 
-    Another user's process that does not show where it works is not counted.
+    Another user's may not show where it works: *hidden_works* says what that counts as. *among* is all by default.
     """
-    return any(_works(process, program, folders, but) for process in _psutil().process_iter())
+    found = _psutil().process_iter() if among is None else among
+    return any(_works(process, program, folders, but, hidden_works=hidden_works) for process in found)
 
 
-def _works(process: Process, program: str, folders: Sequence[Path], but: Collection[str]) -> bool:
+def _works(
+    process: Process, program: str, folders: Sequence[Path], but: Collection[str], *, hidden_works: bool
+) -> bool:
     try:
-        if process.name() != program and not process.name().startswith(f"{program}-"):
+        name = process.name()
+        if (name != program and not name.startswith(f"{program}-")) or set(but).intersection(process.cmdline()):
             return False
-        here = Path(process.cwd())
-        return any(map(here.is_relative_to, folders)) and not set(but).intersection(process.cmdline())
-    except (_psutil().Error, OSError):
+        return any(map(Path(process.cwd()).is_relative_to, folders))
+    except _psutil().NoSuchProcess:
         return False
+    except (_psutil().Error, OSError):
+        return hidden_works
 
 
 def _descendants(pid: int) -> set[int]:

@@ -33,6 +33,8 @@ class InTheWay(NamedTuple):
 
     what: str
     remedy: str
+    is_failure: bool = False
+    """Git or the disk failed: it is nothing of the user's."""
 
 
 def changed_paths(git: Git, submodules: Literal["all", "untracked"] = "untracked") -> tuple[str, ...]:
@@ -54,13 +56,16 @@ def without(paths: Iterable[str], spared: Sequence[str]) -> tuple[str, ...]:
 
 
 def worktree_of(git: Git, branch: str) -> Path | None:
-    """The worktree with *branch* checked out. For a submodule git lists its git folder: that means ours."""
+    """The worktree with *branch* checked out. For a submodule git lists its git folder first: that means ours.
+
+    One whose folder is gone, which git lists until `git worktree prune`, is none.
+    """
     if git.repo.stands_at(branch):
         return git.folder
-    for worktree in worktrees(git):
-        if worktree.branch == branch:
-            return worktree.path if (worktree.path / ".git").exists() else git.folder
-    return None
+    main, *linked = worktrees(git)
+    if main.branch == branch:
+        return main.path if (main.path / ".git").exists() else git.folder
+    return next((each.path for each in linked if each.branch == branch and (each.path / ".git").exists()), None)
 
 
 def is_held(common_dir: Path, branch: str) -> bool:

@@ -13,15 +13,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from itertools import count
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
+from uuid import uuid4
 
 from irontree.errors import EnvironmentRefused
 from irontree.files import disk_errors, is_held, open_lock, read_bytes, take_lock
 from irontree.processes.family import is_at_work
 
-_NUMBERS = count()
 _CLOCKS_DIFFER: Final = 2.0
 """Seconds by which a file system's clock may be behind ours."""
 _NOTE_BYTES: Final = 64 * 1024
@@ -77,33 +77,26 @@ class UsersLocks:
     @contextmanager
     def during(self, command: str, git_dir: Path) -> Iterator[Callable[[], None]]:
         """Note the command, if it takes locks or writes objects. A git that was killed leaves the note for `clear`."""
-        if command not in _TAKES:
-            yield _nothing
-            return
-        path = self._notes / f"{os.getpid()}-{next(_NUMBERS)}.json"
+        path = self._notes / f"git-{uuid4().hex}.json"  # of no process id: containers repeat them
         with ExitStack() as stack:
-            with disk_errors(self._notes):
-                self._notes.mkdir(exist_ok=True)
-                file = stack.enter_context(open(path, "w", encoding="utf-8", opener=open_lock))
-                take_lock(file.fileno())
-                json.dump({"command": command, "git_dir": str(git_dir), "since": time.time()}, file)
-                file.flush()
-            yield path.unlink
+            if command in _TAKES:
+                with disk_errors(self._notes):
+                    about = {"command": command, "git_dir": str(git_dir), "since": time.time()}
+                    stack.enter_context(_written_locked(path, json.dumps(about)))
+            yield partial(path.unlink, missing_ok=True)
 
     def clear(self, standing: str = "") -> None:
         """Remove what dead commands of ours left, and *standing* if it is a lock of a ref that only we write.
 
         Raises EnvironmentRefused if a file cannot be removed.
         """
-        notes = [note for path in self._paths() if (note := _abandoned(path))]
-        ours = Path(standing) if standing else None
-        if ours is not None and not self._is_ours(ours):
-            ours = None
-        if not (notes or ours) or self._is_worked_in():
-            return
-        left = {path for note in notes for path in self._left_by(note)} | ({ours} if ours else set())
         with disk_errors(self.common_dir):
-            for path in sorted(left):
+            self._remove_half_written()
+            notes = [note for path in self._paths() if (note := _abandoned(path))]
+            ours = {Path(standing)} if standing and self._is_ours(Path(standing)) else set[Path]()
+            if not (notes or ours) or self._is_worked_in(hidden_works=True):
+                return
+            for path in sorted({path for note in notes for path in self._left_by(note)} | ours):
                 path.unlink(missing_ok=True)
                 self.note(f"removed {path}: a git command of this program was killed and left it")
             for note in notes:
@@ -119,10 +112,14 @@ class UsersLocks:
         old = tuple(lock for lock in found if lock.seconds > STANDING_SECONDS)
         return () if not old or self._is_worked_in() else old
 
-    def _is_worked_in(self) -> bool:
-        """Whether a git lives in any worktree of the repository: what is locked may be its own."""
+    def _is_worked_in(self, *, hidden_works: bool = False) -> bool:
+        """Whether a git lives in any worktree of the repository: what is locked may be its own.
+
+        *hidden_works* says whether one counts that does not show where it works.
+        """
         linked = (os.fsdecode(path.read_bytes()).strip() for path in self.common_dir.glob("worktrees/*/gitdir"))
-        return is_at_work("git", (self.root, self.common_dir, *(Path(path).parent for path in linked)), _WITHOUT_LOCKS)
+        folders = (self.root, self.common_dir, *(Path(path).parent for path in linked))
+        return is_at_work("git", folders, _WITHOUT_LOCKS, hidden_works=hidden_works)
 
     @property
     def _notes(self) -> Path:
@@ -131,10 +128,16 @@ class UsersLocks:
     def _paths(self) -> tuple[Path, ...]:
         return tuple(self._notes.glob("*-*.json"))
 
+    def _remove_half_written(self) -> None:
+        """Remove notes of programs that were killed before their note had its name."""
+        for path in self._notes.glob("git-*.tmp"):
+            if not _is_younger(path, time.time() - STANDING_SECONDS) and not _may_live(path):
+                path.unlink(missing_ok=True)
+
     def _is_ours(self, path: Path) -> bool:
         """Whether the program alone writes that ref, and the lock is no other command's of ours that lives."""
         inside = path.is_relative_to(self.common_dir) and path.relative_to(self.common_dir).as_posix()
-        return bool(inside) and str(inside).startswith(_OURS) and not any(map(is_held, self._paths()))
+        return bool(inside) and str(inside).startswith(_OURS) and not any(map(_may_live, self._paths()))
 
     def _left_by(self, note: _Note) -> Iterator[Path]:
         for folder in {note.git_dir, self.common_dir}:
@@ -181,9 +184,30 @@ class _Note(NamedTuple):
     since: float
 
 
+@contextmanager
+def _written_locked(path: Path, text: str) -> Iterator[None]:
+    """Write the note, locked for the block; it gets its name last, for a free lock means that we are dead."""
+    path.parent.mkdir(exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    with open(temporary, "w", encoding="utf-8", opener=open_lock) as file:
+        take_lock(file.fileno())
+        file.write(text)
+        file.flush()
+        temporary.replace(path)
+        yield
+
+
+def _may_live(path: Path) -> bool:
+    """Whether the program that wrote the note lives; a note that cannot be opened may be another user's."""
+    try:
+        return is_held(path)
+    except OSError:
+        return True
+
+
 def _abandoned(path: Path) -> _Note | None:
     """The note of a command whose program is dead; `None` if it lives, has just ended, or the note is none of ours."""
-    if is_held(path):
+    if _may_live(path):
         return None
     try:
         data = read_bytes(path, _NOTE_BYTES)
@@ -193,7 +217,7 @@ def _abandoned(path: Path) -> _Note | None:
         note = _Note(path, str(found["command"]), Path(found["git_dir"]).resolve(), float(found["since"]))
     except EnvironmentRefused:  # a folder
         return None
-    except (ValueError, KeyError, TypeError, RecursionError):  # it died while it wrote this: no command had begun
+    except (ValueError, KeyError, TypeError, RecursionError):
         note = None
     # A note tells what to delete: one that this program does not write is followed nowhere.
     if note and note.command in _TAKES and note.git_dir.is_relative_to(path.parent.parent.resolve()):

@@ -31,10 +31,12 @@ _RECORD_BYTES: Final = 1_000_000
 _BATCH: Final = 500
 _LINK, _SUBMODULE = "120000", "160000"
 _PLAIN: Final = ("100644", "100755")
-_HALF_WAY: Final = re.compile(
-    r"unable to (write|unlink|create file)|cannot lock ref|update_ref failed|No space left", re.IGNORECASE
+_UNCHANGED: Final = re.compile(
+    r"would be (overwritten|removed)|would lose untracked files|not uptodate|not possible to fast-forward"
+    r"|not concluded your|unmerged files|unresolved conflict|index\.lock': File exists",
+    re.IGNORECASE,
 )
-"""How git says that it failed behind its first change; what it refuses before has none of these words."""
+"""How git refuses before its first change. Behind it, it may fail in any words, those of a filter too."""
 _FORWARD: Final = ("--quiet", "--ff-only", "--no-squash", "--no-overwrite-ignore")
 """Git would write over ignored files, and the user's `branch.*.mergeOptions` may ask it not to move the branch."""
 _SHA: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -97,23 +99,30 @@ class Moving:
                 return found
             move = Move(str(worktree), branch, before, sha)
             _DISK.write_durably(self.record, json.dumps(move._asdict()).encode())
-            refused = self._merge(there, sha)
+            refused = self._merge(there, move)
             self.record.unlink(missing_ok=True)
         except EnvironmentRefused as error:  # what was recorded is settled later
             refused = error.message
-        return None if refused is None else InTheWay(refused, "put that right")
+        if refused is None:
+            return None
+        return InTheWay(refused, "put that right", is_failure=not _UNCHANGED.search(refused))
 
-    def _merge(self, there: Git, sha: str) -> str | None:
+    def _merge(self, there: Git, move: Move) -> str | None:
         refused = ""
         for pause in (0.0, *AGAIN_SECONDS):
             time.sleep(pause)
-            done = there.run("-c", "merge.autoStash=false", "merge", *_FORWARD, sha)
+            if not _stands_on(there, move.branch):  # git would move the branch that the user has switched to
+                return f"{move.branch.removeprefix('refs/heads/')} is no longer checked out in {there.folder}"
+            done = there.run("-c", "merge.autoStash=false", "merge", *_FORWARD, move.after)
             killed, refused = was_killed(done), said(done).strip()
-            if done.ok or ((killed or _HALF_WAY.search(refused)) and self._settled(ahead=killed) == "finished"):
+            if not done.ok and not _UNCHANGED.search(refused):
+                self._settled(ahead=killed or done.ended != "exited")
+            tip = self.git.repo.commit_of(move.branch)
+            if tip and self.git.repo.contains(tip, move.after):
                 return None
             if not killed and not lock_in_the_way(refused):
                 break
-        return refused
+        return refused or f"git moved what was checked out in {there.folder} meanwhile"
 
     def pending(self) -> Move | None:
         """The move that was cut off, or `None`."""
@@ -140,10 +149,14 @@ class Moving:
         there, tip = self.git.at(Path(move.worktree)), self.git.repo.commit_of(move.branch)
         if tip and self.git.repo.contains(tip, move.after):
             return "finished"
-        if tip != move.before or not there.repo.stands_at(move.branch):
+        if tip != move.before or not _stands_on(there, move.branch):
             return "left"
         with there.use(), disk_errors(there.folder):
             return _CutOff(there, move).settle(self.note, ahead=ahead)
+
+
+def _stands_on(there: Git, branch: str) -> bool:
+    return there.repo.stands_at(branch) or there.find("symbolic-ref", "--quiet", "HEAD") == branch
 
 
 class _CutOff:
@@ -153,7 +166,7 @@ class _CutOff:
         self._git, self._move = git, move
         self._changes = tuple(_changes(git, move))
         self._paths = {change.path for change in self._changes}
-        self._index = _index(git)
+        self._index, self._skipped = _index(git)
         self._hashes = _hashes(git, [change.path for change in self._changes])
         self._has_modes = git.repo.settings.get("core.filemode") != "false"
 
@@ -182,10 +195,18 @@ class _CutOff:
         """Whether git had moved anything. That a file is missing is no proof of that where it is to be put back."""
         return any(
             change.after == self._indexed(change)
-            or (change.after != _ABSENT and self._stands(change.path, change.after))
-            or (not self._stands(change.path, change.before) and (ahead or self._holds_some(change)))
+            or (not self._is_left_out(change.path) and self._is_written(change, ahead=ahead))
             for change in self._changes
         )
+
+    def _is_written(self, change: _Change, *, ahead: bool) -> bool:
+        return (change.after != _ABSENT and self._stands(change.path, change.after)) or (
+            not self._stands(change.path, change.before) and (ahead or self._holds_some(change))
+        )
+
+    def _is_left_out(self, path: str) -> bool:
+        """Whether a sparse checkout has the file in the index alone."""
+        return path in self._skipped and _mode(self._git.folder / path) is None
 
     def _holds_some(self, change: _Change) -> bool:
         """Whether the beginning of the new file stands there."""
@@ -208,8 +229,8 @@ class _CutOff:
 
     def _stands(self, path: str, side: _Entry) -> bool:
         """Whether the worktree has *path* as *side* does, by git's conversions or byte for byte."""
-        if side.mode == _SUBMODULE:
-            return True  # its files are its own: a fast-forward leaves them alone
+        if side.mode == _SUBMODULE or self._is_left_out(path):
+            return True  # a fast-forward leaves the files of a submodule alone, and those that are not wanted here
         there = self._git.folder / path
         mode = _mode(there)
         if side == _ABSENT or mode is None:
@@ -252,6 +273,10 @@ class _CutOff:
             nothing = "0" * len(self._move.before)
             lines = (f"{goals[c].mode} {goals[c].blob or nothing}\t{c.path}" for c in staged)
             self._git.change("update-index", "-z", "--index-info", stdin=_joined(lines))
+        # Git forgets the mark of an entry that it is given anew.
+        skipped = [c.path for c in staged if goals[c] != _ABSENT and self._is_left_out(c.path)]
+        if skipped:
+            self._git.change("update-index", "-z", "--skip-worktree", "--stdin", stdin=_joined(skipped))
         for change in files:
             if goals[change] == _ABSENT:
                 _remove(self._git.folder, change.path)
@@ -276,14 +301,19 @@ def _entry(mode: str, blob: str) -> _Entry:
     return _ABSENT if mode == "000000" else _Entry(mode, blob)
 
 
-def _index(git: Git) -> dict[str, _Entry]:
-    """What is staged, by path; of a path with conflicts nothing that a commit could have."""
-    found = dict[str, _Entry]()
-    for line in git.repo.paths("ls-files", "--stage", "-z"):
+def _index(git: Git) -> tuple[dict[str, _Entry], frozenset[str]]:
+    """What is staged, by path, and which of it the worktree is not to have.
+
+    Of a path with conflicts it is nothing that a commit could have.
+    """
+    found, skipped = dict[str, _Entry](), set[str]()
+    for line in git.repo.paths("ls-files", "-t", "--stage", "-z"):
         about, _, path = line.partition("\t")
-        mode, blob, stage = about.split(" ")
+        tag, mode, blob, stage = about.split(" ")
         found[path] = _Entry(mode, blob if stage == "0" else "conflict")
-    return found
+        if tag == "S":
+            skipped.add(path)
+    return found, frozenset(skipped)
 
 
 def _hashes(git: Git, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:

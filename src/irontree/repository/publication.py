@@ -109,6 +109,8 @@ def publish_here(moving: Moving, sha: str, policy: PublishPolicy, onto: str | No
         raise RemoteUnavailable(
             f"another git command is at work in your checkout: {refused.what}", remedy=way_past(git.folder / lock)
         )
+    if refused.is_failure:
+        raise RemoteUnavailable(f"{policy.target_branch} cannot be moved: {refused.what}", remedy=refused.remedy)
     raise PublicationRefused(
         f"your checkout of {policy.target_branch} cannot take up the new commit: {refused.what}",
         reason="checkout-not-clean",
@@ -123,7 +125,7 @@ def _follow(moving: Moving, sha: str, policy: PublishPolicy) -> str | None:
     if own is None or checked_out is None:
         return None  # nobody stands on it: nothing of the user's is moved behind their back
     refused = moving.fast_forward(checked_out, local_branch(policy), sha)
-    if refused is None:
+    if refused is None or worktree_of(git, local_branch(policy)) != checked_out:
         return None
     is_behind_only = git.repo.contains(sha, own)
     what = refused.what if is_behind_only else f"it has commits that {policy.remote}/{policy.target_branch} has not"
@@ -163,11 +165,13 @@ def _fast_forward(moving: Moving, sha: str, branch: str, current: str) -> InTheW
     """Move the local *branch* from *current* to *sha*, which contains it; returns what is in the way, else `None`."""
     checked_out = worktree_of(moving.git, branch)
     if checked_out is not None:
-        return moving.fast_forward(checked_out, branch, sha)
+        refused = moving.fast_forward(checked_out, branch, sha)
+        has_left = refused is not None and worktree_of(moving.git, branch) != checked_out
+        return _fast_forward(moving, sha, branch, current) if has_left else refused
     if is_held(moving.common_dir, branch):
         return InTheWay("a rebase or a bisect that returns to it is under way", "finish it or abort it")
     done = moving.git.run(*DURABLY, "update-ref", branch, sha, current)
-    return None if done.ok else InTheWay(said(done).strip(), "put that right")
+    return None if done.ok else InTheWay(said(done).strip(), "put that right", is_failure=True)
 
 
 def target_gone(policy: PublishPolicy, lost: str) -> PublicationRefused:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -127,6 +130,70 @@ def test_a_pipe_in_place_of_a_note_or_of_a_cut_off_move_stops_nobody(project, re
         os.mkfifo(path)
     settle(repository)
     assert not written.exists()
+
+
+def test_a_note_that_cannot_be_opened_stops_nobody_and_its_command_may_live(project, repository, lock):
+    """Another user's in a shared repository; a link to itself is not opened by root either."""
+    left, written = lock("packed-refs.lock"), note(project, "update-ref")
+    closed = written.with_name("2-2.json")
+    closed.symlink_to(closed)
+    settle(repository)
+    assert (left.exists(), written.exists(), closed.is_symlink()) == (False, False, True)
+    lock(f"{KEPT}.lock")
+    with pytest.raises(GitFailed):
+        repository.keep(head(project.root), KEPT)
+
+
+def test_no_two_programs_write_the_same_note_although_containers_repeat_process_ids(project, repository):
+    with repository.locks.during("merge", project.root / ".git"):
+        [found] = (project.root / ".git/irontree").iterdir()
+    assert str(os.getpid()) != found.name.partition("-")[0]
+    assert re.fullmatch(r"git-[0-9a-f]{32}\.json", found.name)
+
+
+def test_a_note_is_seen_only_once_it_is_locked(project, repository):
+    """Whoever clears at that moment must not take it for a dead command's."""
+    over, notes = threading.Event(), project.root / ".git/irontree"
+
+    def clear():
+        while not over.is_set():
+            repository.locks.clear()
+
+    def is_taken():
+        with repository.locks.during("add", project.root / ".git"):
+            there = list(notes.glob("*-*.json"))
+            for path in there:
+                path.unlink()  # as git's end does
+            return not there
+
+    with ThreadPoolExecutor(1) as clearing:
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        clearing.submit(clear)
+        try:
+            taken = [is_taken() for _ in range(400)]
+        finally:
+            over.set()
+            sys.setswitchinterval(usual)
+    assert sum(taken) == 0
+
+
+def test_a_note_that_somebody_removed_makes_no_command_fail(project, repository):
+    with repository.locks.during("add", project.root / ".git") as ended_by_itself:
+        for path in (project.root / ".git/irontree").iterdir():
+            path.unlink()
+        ended_by_itself()
+
+
+def test_a_note_that_a_kill_left_half_written_is_removed_once_it_is_a_minute_old(project, repository):
+    notes = project.root / ".git/irontree"
+    notes.mkdir(exist_ok=True)
+    young, old = notes / "git-1.tmp", notes / "git-2.tmp"
+    young.touch()
+    old.touch()
+    os.utime(old, (0, 0))
+    settle(repository)
+    assert (young.exists(), old.exists()) == (True, False)
 
 
 def test_nothing_is_removed_while_a_command_of_ours_or_any_git_is_at_work(project, repository, lock):

@@ -11,12 +11,13 @@ import os
 import shutil
 import signal
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from irontree.ports import Published
+from irontree.repository.git import Git
 from irontree.repository.moving import Move
 from tests.support.processes import Heard
 from tests.support.repositories import Project, commit, git, head, hook, write
@@ -280,3 +281,93 @@ def test_a_branch_that_cannot_be_locked_leaves_no_half_of_it(place):
     assert "main.lock" in place.repository.publish(place.after, place.project.target).warning
     lock.unlink()
     place.assert_put_back("")
+
+
+def refuse_to_write(root: Path, name: str) -> None:
+    """A filter as that of Git LFS while its server is away."""
+    for key, value in {"smudge": "exit 1", "clean": "cat", "required": "true"}.items():
+        git(root, "config", f"filter.{name}.{key}", value)
+
+
+def test_a_filter_that_refuses_to_write_a_file_leaves_no_half_of_it(project):
+    before, attributes = head(project.root), "zebra.txt filter=away\n"
+    sha = project.work(before, **{"aaa.txt": "n\n", "zebra.txt": "w\n", ".gitattributes": attributes})
+    refuse_to_write(project.root, "away")
+    assert "smudge" in project.repository.publish(sha, project.target).warning
+    assert (head(project.root, "main"), git(project.root, "status", "--porcelain")) == (before, "")
+
+
+def test_a_file_that_a_filter_keeps_from_being_put_back_is_there_once_it_writes_again(place):
+    refuse_to_write(place.root, "dying")
+    assert "smudge" in place.repository.publish(place.after, place.project.target).warning
+    git(place.root, "config", "filter.dying.smudge", "cat")
+    place.settle()
+    place.assert_moved()
+
+
+def test_a_git_that_is_stopped_at_its_limit_of_time_is_followed_up_as_one_that_is_killed(place):
+    class Limited(Git):
+        def run(self, *words, **given):
+            done = super().run(*words, **given)
+            return done if done.ok else done._replace(ended="timeout", exit_code=None, output="")
+
+    place.die("files")
+    plain = place.repository
+    given = {each.name: getattr(plain.git, each.name) for each in fields(plain.git) if each.init}
+    repository = replace(plain, git=Limited(**given))
+    assert repository.publish(place.after, place.project.target) == Published(place.after)
+    place.assert_moved()
+
+
+def test_a_lock_of_the_users_git_is_waited_for_and_what_is_staged_stays(place):
+    """Git refuses before its first change: nothing was cut off."""
+    place.lay_out()
+    (place.root / ".git/irontree/move.json").unlink()
+    lock = place.root / ".git/index.lock"
+    lock.touch()
+    assert "index.lock" in place.repository.publish(place.after, place.project.target).warning
+    lock.unlink()
+    place.assert_put_back("")
+    assert place.heard.lines == []
+
+
+@pytest.fixture
+def sparse(project) -> Project:
+    """A checkout without the folder `out`, and a recorded move that changes a file there and one in `in`."""
+    root = project.root
+    commit(root, "in/a.txt", "old\n")
+    before = commit(root, "out/b.txt", "old\n")
+    commit(root, "in/a.txt", "new\n")
+    after = commit(root, "out/b.txt", "new\n")
+    git(root, "reset", "--quiet", "--hard", before)
+    git(root, "sparse-checkout", "set", "--cone", "in")
+    record = root / ".git/irontree/move.json"
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(json.dumps(Move(str(root), "refs/heads/main", before, after)._asdict()))
+    return project
+
+
+def settle_sparse(project: Project) -> tuple[str, str, bool, str]:
+    """The text of the last commit, the state, whether a file outside the cone appeared, and how the index marks it."""
+    with project.repository.driven():
+        pass
+    root = project.root
+    status, marked = git(root, "status", "--porcelain"), git(root, "ls-files", "-t", "out")
+    return git(root, "show", "HEAD:in/a.txt"), status, (root / "out").exists(), marked
+
+
+def test_what_a_sparse_checkout_leaves_out_is_not_brought_into_it(sparse):
+    (sparse.root / "in/a.txt").write_text("new\n")
+    assert settle_sparse(sparse) == ("new", "", False, "S out/b.txt")
+
+
+def test_what_a_sparse_checkout_leaves_out_is_not_missing(sparse):
+    """Nothing has begun, so nothing is finished."""
+    assert settle_sparse(sparse) == ("old", "", False, "S out/b.txt")
+
+
+def test_what_a_sparse_checkout_leaves_out_is_put_back_in_the_index_alone(sparse):
+    move = json.loads((sparse.root / ".git/irontree/move.json").read_text())
+    git(sparse.root, "read-tree", "-m", "-u", "HEAD", move["after"])
+    (sparse.root / "in/a.txt").write_text("mine\n")
+    assert settle_sparse(sparse) == ("old", "M in/a.txt", False, "S out/b.txt")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from irontree.domain.plan import PublishPolicy
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import Moved, Published
+from irontree.repository.git import Git
 from tests.support.repositories import commit, git, head, hook, write
 
 
@@ -346,12 +349,66 @@ def test_without_a_remote_a_git_command_of_the_user_is_waited_for(project):
     assert project.repository.publish(sha, project.local_target) == Published(sha)
 
 
+@pytest.mark.parametrize("checked_out", ["main", "feature"])
+def test_without_a_remote_a_git_that_fails_is_no_fault_of_the_users_changes(project, checked_out):
+    """As on a full disk: nobody is asked to commit or stash what is not there."""
+    sha = project.work()
+    git(project.root, "switch", "--quiet", *(["--create", checked_out] if checked_out != "main" else ["main"]))
+    refusing = hook(project.root / ".git/hooks", "reference-transaction", "! grep -q refs/heads/main")
+    with pytest.raises(RemoteUnavailable, match="main cannot be moved") as failed:
+        project.repository.publish(sha, project.local_target)
+    assert "stash" not in failed.value.remedy
+    refusing.unlink()
+    assert project.repository.publish(sha, project.local_target) == Published(sha)
+
+
 def test_without_a_remote_a_branch_that_is_not_checked_out_moves(project):
     git(project.root, "switch", "--quiet", "--create", "feature")
     sha = project.work()
     assert project.repository.publish(sha, project.local_target) == Published(sha)
     assert head(project.root, "main") == sha
     assert git(project.remote, "rev-parse", "main") != sha
+
+
+def test_a_worktree_that_is_gone_moves_no_other_branch(project, tmp_path):
+    base, sha = head(project.root), project.work()
+    git(project.root, "switch", "--quiet", "--create", "feature")
+    git(project.root, "worktree", "add", "--quiet", str(tmp_path / "other"), "main")
+    shutil.rmtree(tmp_path / "other")
+    assert project.repository.publish(sha, project.local_target) == Published(sha)
+    assert (head(project.root, "main"), head(project.root, "feature")) == (sha, base)
+    assert git(project.root, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("when", ["before git", "within git"])
+def test_a_branch_that_the_user_switches_to_meanwhile_does_not_pass_for_the_target(project, when):
+    """Their git holds the lock of the index when ours begins, or takes it in between."""
+    base, sha = head(project.root), project.work()
+    git(project.root, "branch", "feature")
+    due = [True]
+
+    class Switching(Git):
+        def run(self, *words, **given):
+            switches = "merge" in words and bool(due) and due.pop()
+            lock = project.root / ".git/index.lock"
+            if switches and when == "before git":
+                lock.touch()
+            elif switches:
+                git(project.root, "switch", "--quiet", "feature")
+            done = super().run(*words, **given)
+            if switches and when == "before git":
+                lock.unlink()
+                git(project.root, "switch", "--quiet", "feature")
+            return done
+
+    plain = project.repository
+    given = {each.name: getattr(plain.git, each.name) for each in fields(plain.git) if each.init}
+    repository = replace(plain, git=Switching(**given))
+    assert repository.publish(sha, project.local_target) == Published(sha)
+    assert head(project.root, "main") == sha
+    assert git(project.root, "status", "--porcelain") == ""
+    if when == "before git":
+        assert head(project.root, "feature") == base
 
 
 def test_a_target_that_is_nowhere_is_named(project):
