@@ -23,6 +23,7 @@ from irontree.services.answers.answers import between_steps
 from irontree.services.answers.approve import approve, question_key, wanted_for
 from irontree.services.proposals.again import UNREADABLE
 from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.guard import require_unguarded
 from irontree.services.proposals.proposal import Proposal, ways_to_approve
 from irontree.services.questions.questions import FORM
 from irontree.tasks.artifacts import show_approval, tell_asked
@@ -74,6 +75,7 @@ async def _approved(app: App, document: str, wanted: Proposal) -> State[None]:
     """
     refusal = ""
     while refusal or not wanted.approved:
+        await asyncio.to_thread(require_unguarded, app, wanted)
         ways = _ways(wanted)
         given, asked = await _ask(app, wanted, list(ways), refusal)
         if given["decision"] == DECLINE:

@@ -34,8 +34,8 @@ from prefect.settings import get_current_settings
 from irontree.app import App
 from irontree.domain.ids import slugify
 from irontree.domain.timestamps import moment
-from irontree.errors import IrontreeError
-from irontree.files import replace
+from irontree.errors import EnvironmentRefused, IrontreeError
+from irontree.files import read_bytes, replace
 from irontree.http_client import HttpError
 from irontree.services.loops.loop import read_loop
 from irontree.services.questions.pages import story_text, tree_text
@@ -46,6 +46,7 @@ from irontree.store.layout import Layout
 logger = logging.getLogger(__name__)
 Shown = TypeVar("Shown")
 
+_TOLD_BYTES = 1024 * 1024
 NEWS: Final = timedelta(days=1)
 """Events older than this are not emitted: after a move or a restored log they would all be repeated."""
 TELLING: Final = "telling"
@@ -156,8 +157,8 @@ def _is_news(happening: FeedEntry, now: datetime) -> bool:
 def read_told(app: App) -> dict[str, int]:
     """The newest emitted sequence by place; empty if unknown."""
     try:
-        found = json.loads(Layout(app.repository.root).mirrored.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(read_bytes(Layout(app.repository.root).mirrored, _TOLD_BYTES) or b"")
+    except (EnvironmentRefused, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 

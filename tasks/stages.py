@@ -23,7 +23,7 @@ from irontree.domain.decide import Step
 from irontree.domain.text import secret_values, without_secrets
 from irontree.errors import Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation, Progress
-from irontree.processes.handing import given_environment
+from irontree.processes.containers import given_environment
 from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue, between_steps, give_way
 from irontree.services.execution.steps import perform
 from irontree.services.record import read_world

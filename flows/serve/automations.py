@@ -16,7 +16,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.events.actions import ActionTypes, RunDeployment, SendNotification
-from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
 
 from irontree.app import App
@@ -41,30 +41,32 @@ def register_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]
     Its deployments must exist. Raises ConfigRefused for a missing notification block, ServerUnavailable for a
     missing deployment; nothing is changed then.
     """
-    wanted = {automation.name: automation for automation in _wanted(client, app, app.preferences().automations)}
-    there = _there(client, app)
-    for name, automation in wanted.items():
-        if name in there:
-            client.update_automation(there[name], automation)
+    missing = {automation.name: automation for automation in _wanted(client, app, app.preferences().automations)}
+    names = tuple(missing)
+    for found in _there(client, app):
+        if automation := missing.pop(found.name, None):
+            client.update_automation(found.id, automation)
         else:
-            client.create_automation(automation)
-    for name in there.keys() - wanted.keys():
-        client.delete_automation(there[name])
-    return tuple(wanted)
+            client.delete_automation(found.id)
+    for automation in missing.values():
+        client.create_automation(automation)
+    return names
 
 
 def remove_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
     """Remove all automations of this repository from the server; returns their names."""
     there = _there(client, app)
-    for automation in there.values():
-        client.delete_automation(automation)
-    return tuple(there)
+    for found in there:
+        client.delete_automation(found.id)
+    return tuple(found.name for found in there)
 
 
-def _there(client: SyncPrefectClient, app: App) -> dict[str, UUID]:
+def _there(client: SyncPrefectClient, app: App) -> list[Automation]:
     """The registered automations, found by workspace id: the folder may have been renamed since."""
-    known = ((found.name, found.id) for found in client.read_automations())
-    return {name: own for name, own in known if name.startswith("irontree ") and f" {app.repository.id}: " in name}
+    known: list[Automation] = []
+    while page := client.read_automations(offset=len(known)):
+        known += page
+    return [found for found in known if found.name.startswith("irontree ") and f" {app.repository.id}: " in found.name]
 
 
 def _wanted(client: SyncPrefectClient, app: App, chosen: Automations) -> Iterator[AutomationCore]:

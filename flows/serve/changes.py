@@ -24,22 +24,24 @@ EVERY: Final = ISSUES_EVERY.total_seconds()
 
 @dataclass
 class _Hints:
-    """Pages of repositories that webhooks were about. Several clones of one repository each have to look."""
+    """Pages of repositories that webhooks were about. Several clones of one repository each have to look.
 
-    _given: dict[str, int] = field(default_factory=dict)
-    _followed: dict[str, int] = field(default_factory=dict)
+    Each hint is an object of its own, since threads give them: none is taken for one that was followed.
+    """
+
+    _given: dict[str, object] = field(default_factory=dict)
+    _followed: dict[str, object] = field(default_factory=dict)
 
     def give(self, address: str) -> None:
         """A webhook was about the repository with this page."""
-        page = _same(address)
-        self._given[page] = self._given.get(page, 0) + 1
+        self._given[_same(address)] = object()
 
-    def open(self, app: App) -> int:
-        """The number of the newest hint that this repository has not followed; 0 if there is none."""
-        newest = self._given.get(_same(app.preferences().tracker or ""), 0)
-        return newest if newest > self._followed.get(app.repository.id, 0) else 0
+    def open(self, app: App) -> object | None:
+        """The newest hint, unless this repository has followed it."""
+        newest = self._given.get(_same(app.preferences().tracker or ""))
+        return newest if newest is not self._followed.get(app.repository.id) else None
 
-    def follow(self, app: App, hint: int) -> None:
+    def follow(self, app: App, hint: object) -> None:
         """That hint and all before it are done with; one that came meanwhile is not."""
         self._followed[app.repository.id] = hint
 

@@ -16,11 +16,11 @@ from typing import Final, Self
 from irontree.app import App, Origin
 from irontree.domain.decide import COMMENTS_EVERY, next_look
 from irontree.domain.issues import Issue
-from irontree.errors import IrontreeError, ServerUnavailable, in_words
+from irontree.errors import FORGE_FAILED, Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
 from irontree.services.answers.comments import CommentResult, look
-from irontree.services.answers.lookout import Lookout
+from irontree.services.answers.lookout import Lookout, take_merges
 from irontree.services.loops.loop import may_ask
 from irontree.services.questions.questions import COMMENT
 from irontree.services.record import read_world
@@ -257,13 +257,16 @@ LookForComments = Callable[[], tuple[CommentResult, ...]]
 
 
 def take_comments(app: App, lookout: Lookout | None = None) -> tuple[CommentResult, ...]:
-    """Record answers from comments and wake the runs that wait for them. Adopt Prefect's settings first.
+    """Record answers from comments and merges, and wake the runs that wait for them. Adopt Prefect's settings first.
 
     If no server answers, or it refuses, the runs start later: the answers are recorded, and the janitor works from
     the log.
     """
     found = look(app, lookout) if may_ask(app) else ()
-    if any(comment.outcome == "taken" for comment in found):
+    merged = False
+    with suppress(Busy, *FORGE_FAILED):  # whoever drives looks at requests too; a failure is told of comments
+        merged = may_ask(app) and take_merges(app)
+    if merged or any(comment.outcome == "taken" for comment in found):
         with suppress(ServerUnavailable):
             start_what_waits(app)
             wake_overtaken(app)

@@ -47,10 +47,10 @@ from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
 from irontree.files import ScratchFolder
 from irontree.flows.runs.runs import tags
-from irontree.flows.server.connection import FINISH, RUNNER, end_with, keep_short, size, start, tail
+from irontree.flows.server.connection import FINISH, RUNNER, Program, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
-from irontree.processes.containers import credentials_in
-from irontree.processes.handing import CREDENTIALS, handing
+from irontree.processes.containers import CREDENTIALS, credentials_in
+from irontree.processes.handing import handing
 
 # --- The parent's handle on the child
 
@@ -84,30 +84,28 @@ class Serving:
     """Executes the runs of *deployments*, each in its own process, from construction until `stop`.
 
     The child is a session of its own that our Ctrl-C does not reach, with *folder* as its working folder; it ends when
-    this process ends, for whatever reason.
+    this process ends, for whatever reason. Raises ServerUnavailable if the disk does not let it start.
     """
 
     def __init__(
         self, deployments: Sequence[Served], *, environment: Mapping[str, str], folder: Path, by: By = "runner"
     ) -> None:
-        self._scratch = ScratchFolder("serving")
-        self._finish = self._scratch.path / "finish"
-        self._stopped = False
         self._log = folder / f"serving-{deployments[0].name if by == 'runner' else 'all'}.log"
-        self._log_start = size(self._log)
-        self._held = ExitStack()
-        credentials = json.dumps(credentials_in(environment)).encode()
-        handed = self._held.enter_context(handing(lambda _: credentials))
-        self._program = start(
-            "irontree.flows.serve.serving",
-            [str(os.getpid())],
-            environment={**environment, FINISH: str(self._finish), CREDENTIALS: str(handed)},
-            folder=folder,
-            log=self._log,
-            talk=True,
-        )
-        order = {"folder": str(self._scratch.path), "log": str(self._log), "limit": LIMIT, "by": by}
-        self._order({**order, "deployments": [asdict(served) for served in deployments]})
+        order = {
+            "log": str(self._log),
+            "limit": LIMIT,
+            "by": by,
+            "deployments": [asdict(served) for served in deployments],
+        }
+        try:
+            with ExitStack() as held:
+                self._start(held, environment, folder, order)
+                self._held = held.pop_all()
+        except OSError as error:
+            raise ServerUnavailable(
+                f"The flows could not be served: {error}.",
+                remedy="Check free space and permissions of the folders of our state and of temporary files.",
+            ) from error
 
     def wait_ready(self, timeout: float = 60) -> dict[str, str]:
         """Wait until the deployments are registered; returns ids by full name (`flow/deployment`). Call it only once.
@@ -135,22 +133,36 @@ class Serving:
 
     def stop(self) -> None:
         """End the child and all flow processes at once and clean up; the server is not told."""
-        if self._stopped:
-            return  # done already; the group's id may have been reused
-        self._stopped = True
-        with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
-            os.killpg(self._program.pid, signal.SIGKILL)
-        self._program.wait()
-        cast("IO[bytes]", self._program.stdout).close()
-        self._held.close()
-        self._scratch.remove()
+        self._held.close()  # does nothing the second time: the group's id may have been reused
 
-    def _order(self, order: Mapping[str, Any]) -> None:
+    def _start(self, held: ExitStack, environment: Mapping[str, str], folder: Path, order: Mapping[str, Any]) -> None:
+        """Start the child; *held* then ends it and cleans up. Raises OSError."""
+        self._log_start = size(self._log)
+        scratch = held.enter_context(ScratchFolder("serving"))
+        self._finish = scratch.path / "finish"
+        credentials = json.dumps(credentials_in(environment)).encode()
+        handed = held.enter_context(handing(lambda _: credentials))
+        self._program = start(
+            "irontree.flows.serve.serving",
+            [str(os.getpid())],
+            environment={**environment, FINISH: str(self._finish), CREDENTIALS: str(handed)},
+            folder=folder,
+            log=self._log,
+            talk=True,
+        )
+        held.callback(_end, self._program)
         with (
             suppress(BrokenPipeError),
             cast("IO[bytes]", self._program.stdin) as pipe,
         ):  # ended already: wait_ready reports it
-            pipe.write(json.dumps(order).encode())
+            pipe.write(json.dumps({**order, "folder": str(scratch.path)}).encode())
+
+
+def _end(program: Program) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
+        os.killpg(program.pid, signal.SIGKILL)
+    program.wait()
+    cast("IO[bytes]", program.stdout).close()
 
 
 # --- The five deployments of a repository (protocol, Runs)
@@ -259,14 +271,18 @@ def close_queue(client: SyncPrefectClient, name: str, repository: str) -> None:
 
     Its limit becomes 0. Pausing it would do the same, but Prefect's server does not answer that with SQLite.
     """
-    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
-    client.update_work_queue(queue.id, concurrency_limit=0, description=f"{NOT_SERVED}{repository}")
+    _set_queue(client, name, 0, f"{NOT_SERVED}{repository}")
 
 
 def open_queue(client: SyncPrefectClient, name: str, repository: str, limit: int) -> None:
     """Let workers take the runs of this queue again, *limit* at a time, after `close_queue`."""
-    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
-    client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+    _set_queue(client, name, limit, repository)
+
+
+def _set_queue(client: SyncPrefectClient, name: str, limit: int, description: str) -> None:
+    with suppress(ObjectNotFound):  # no worker of ours ever served it: no run is in a queue, and registering makes one
+        queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
+        client.update_work_queue(queue.id, concurrency_limit=limit, description=description)
 
 
 def drop_schedules(client: SyncPrefectClient, name: str) -> None:
@@ -344,7 +360,7 @@ async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
     add = partial(register, deployments, queue_limit=limit, add=runner.aadd_deployment)
     _report(ids := await add())
     async with asyncio.TaskGroup() as together:
-        together.create_task(_stay_registered(ids, add))
+        together.create_task(_every(QUERY_SECONDS, partial(_stay_registered, ids, add)))
         await runner.start()
 
 
@@ -357,8 +373,9 @@ async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
         POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS
     )
     async with asyncio.TaskGroup() as together:
-        together.create_task(_drop_missed(ids))
-        together.create_task(_stay_registered(ids, add))
+        # Scheduled runs would pile up while a loop and its issues occupy the slots for hours.
+        together.create_task(_every(TIDY_EVERY, lambda client: drop_missed(client, ids.values())))
+        together.create_task(_every(QUERY_SECONDS, partial(_stay_registered, ids, add)))
         await worker.start()
 
 
@@ -369,25 +386,23 @@ def _report(deployments: Mapping[str, UUID]) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
 
-async def _stay_registered(ids: dict[str, UUID], add: Callable[[], Awaitable[dict[str, UUID]]]) -> None:
+async def _every(seconds: float, do: Callable[[PrefectClient], Awaitable[None]]) -> None:
+    """Do it from time to time for ever, also after the server was away."""
+    while True:
+        await asyncio.sleep(seconds)
+        with suppress(Unreachable, PrefectHTTPStatusError):
+            async with get_client() as client:
+                await do(client)
+
+
+async def _stay_registered(
+    ids: dict[str, UUID], add: Callable[[], Awaitable[dict[str, UUID]]], client: PrefectClient
+) -> None:
     """Register anew on a server whose database was made anew; *ids* are then the new ones."""
-    while True:
-        await asyncio.sleep(QUERY_SECONDS)
-        with suppress(Unreachable, PrefectHTTPStatusError):
-            async with get_client() as client:
-                try:
-                    await client.read_deployment(next(iter(ids.values())))
-                except ObjectNotFound:
-                    ids.update(await add())
-
-
-async def _drop_missed(ids: Mapping[str, UUID]) -> None:
-    """Keep scheduled runs from piling up while a loop and its issues occupy the slots for hours."""
-    while True:
-        await asyncio.sleep(TIDY_EVERY)
-        with suppress(Unreachable, PrefectHTTPStatusError):
-            async with get_client() as client:
-                await drop_missed(client, ids.values())
+    try:
+        await client.read_deployment(next(iter(ids.values())))
+    except ObjectNotFound:
+        ids.update(await add())
 
 
 if __name__ == "__main__":

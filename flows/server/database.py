@@ -25,7 +25,8 @@ def ensure(folder: Path) -> str:
     """Ensure `prefect.db` in *folder*: an existing one is kept, else the template is copied.
 
     One that is damaged, or of another Prefect version, is set aside; returns what was done about it, in a sentence.
-    Nothing of ours is lost: runs are made again from the logs. Raises ServerUnavailable without a template.
+    Nothing of ours is lost: runs are made again from the logs. Raises ServerUnavailable without a template, and for a
+    database that cannot be read now.
     """
     template, database, aside = build_template(folder), folder / "prefect.db", folder / "prefect.db.aside"
     there = os.path.lexists(database)
@@ -68,9 +69,15 @@ def _misfit(database: Path, template: Path) -> str:
 
 
 def _revision(database: Path) -> str:
-    """The database's migration revision."""
-    with closing(sqlite3.connect(database)) as connection:
-        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    """The database's migration revision; raises ServerUnavailable if it is locked, or cannot be opened."""
+    try:
+        with closing(sqlite3.connect(database)) as connection:
+            found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.OperationalError as error:
+        raise ServerUnavailable(
+            f"Prefect's database {database} cannot be read: {error}.",
+            remedy="End the programs that have it open, and see that you may read and write it and its folder.",
+        ) from error
     return str(found[0]) if found else "none"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import socket
 import threading
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from irontree.app import App, NoProgress, Origin, SystemClock
-from irontree.domain.text import secret_values
+from irontree.domain.text import secret_values, shell_path
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.ports import Cancellation, Child, Progress, Renderer
 from irontree.processes import ChildProcesses
@@ -123,13 +122,13 @@ def require_settled(repository: GitRepository) -> None:
     if repository.importing:
         raise EnvironmentRefused(
             f"the import of {repository.importing} into {repository.root} has not ended",
-            remedy=f"type it again: irontree import {shlex.quote(repository.importing)}",
+            remedy=f"type it again: irontree import {shell_path(repository.importing)}",
         )
     if repository.moved_to:
         raise EnvironmentRefused(
             f"{repository.root} was given up as the home of its log: it was exported to {repository.moved_to}",
             remedy="work where that was imported; only if it never was and never will be, take it back: "
-            f"irontree import {shlex.quote(repository.moved_to)}",
+            f"irontree import {shell_path(repository.moved_to)}",
         )
 
 

@@ -160,12 +160,12 @@ def remove(path: Path) -> None:
 def read_bytes(path: Path, limit: int) -> bytes | None:
     """The content, at most one byte more than *limit* (so that the reader can refuse it); `None` without a plain file.
 
-    A pipe in its place has no content and does not block.
+    What stands in its place and is no file, such as a pipe, has no content and does not block.
     """
     with disk_errors(path):
         try:
             with open(path, "rb", buffering=0, opener=_open_at_once) as file:
-                return file.read(limit + 1)
+                return file.read(limit + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
         except FileNotFoundError:
             return None
 
@@ -197,8 +197,8 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def open_lock(path: str | Path, _flags: int = 0, *, create: bool = True) -> int:
-    """Open a lock file, its owner's alone: who can open it can hold it. Raises OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT if create else os.O_RDONLY, 0o600)
+    """Open a lock file, its owner's alone: who can open it can hold it. A pipe does not block. Raises OSError."""
+    descriptor = os.open(path, (os.O_RDWR | os.O_CREAT if create else os.O_RDONLY) | os.O_NONBLOCK, 0o600)
     with suppress(PermissionError):  # not its owner, or a file system without modes
         if os.fstat(descriptor).st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
@@ -237,7 +237,12 @@ class ScratchFolder:
         within = within or Path(tempfile.gettempdir())
         remove_abandoned_scratch(within)
         self.path = Path(tempfile.mkdtemp(prefix=f"irontree-{purpose}-", dir=within))
-        self._lock = open_lock(self.path / ALIVE)
+        try:
+            self._lock = open_lock(self.path / ALIVE)
+        except OSError:
+            with suppress(OSError):
+                self.path.rmdir()
+            raise
         take_lock(self._lock)
 
     def remove(self) -> None:

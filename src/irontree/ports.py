@@ -364,6 +364,10 @@ class EffectLedger:
     """The request whose reviewers were asked and that was assigned; `2 reviewers` before it is assigned."""
     approval_seen: str = ""
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
+    posting: str = ""
+    """The marker of the comment that was about to be posted; empty once that is settled."""
+    approval_asked_at: str = ""
+    """When that was, UTC; empty if it was never."""
 
 
 class Upkeep(Protocol):
@@ -783,6 +787,30 @@ class Workspace(Protocol):
         """Merge commit of the two, or None on conflict (workspace is left clean)."""
 
 
+class Checkout(NamedTuple):
+    """What of the user's checkout work starts without, because it starts from a commit of the target."""
+
+    start: str | None
+    """That commit, as last fetched; `None` if there is none."""
+    detached: bool = False
+    """Whether the checkout is on no branch."""
+    uncommitted: tuple[str, ...] = ()
+    """Paths with changes that are in no commit, untracked ones too."""
+
+
+class Standing(NamedTuple):
+    """How the user's own target branch stands to the remote's."""
+
+    ahead: int = 0
+    """How many commits the remote lacks: work starts without them."""
+    behind: int = 0
+    """How many commits of the remote it lacks; 0 unless it is checked out: nobody looks at it otherwise."""
+    in_the_way: str = ""
+    """What in the checkout keeps it from being fast-forwarded, if anything does."""
+    remedy: str = ""
+    """How the user brings it up to the remote's, if it is behind."""
+
+
 class Repository(Protocol):
     """The user's repository: questions, and the few effects we have on it (R4, R5)."""
 
@@ -797,10 +825,11 @@ class Repository(Protocol):
     def user_name(self) -> str | None:
         """The committer's name in git's settings, or `None`."""
 
-    def preflight(
-        self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
-    ) -> tuple[Blocker, ...]:
-        """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
+    def preflight(self, policy: PublishPolicy, workspace: WorkspacePolicy) -> tuple[Blocker, ...]:
+        """What would stop a run now; empty if nothing."""
+
+    def checkout(self, policy: PublishPolicy, *, exempt: Sequence[str] = ()) -> Checkout:
+        """What of the user's checkout work starts without; `.mino/` and *exempt* paths do not count."""
 
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote.
@@ -809,10 +838,10 @@ class Repository(Protocol):
         deleted when they were merged.
         """
 
-    def ahead(self, policy: PublishPolicy) -> int:
-        """How many commits of the user's own target branch the remote lacks, as last fetched: work starts without them.
+    def standing(self, policy: PublishPolicy) -> Standing:
+        """How the user's own target branch stands to the remote's, as last fetched.
 
-        0 without a remote, and where the remote or the user has no such branch.
+        Nothing to say without a remote, and where the remote or the user has no such branch.
         """
 
     def has_published(self, sha: str, policy: PublishPolicy) -> bool:

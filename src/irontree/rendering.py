@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from irontree.domain.comments import plain, reply_problems, slim
-from irontree.domain.text import harmless, without_secrets
+from irontree.domain.text import harmless, sentence, without_secrets
 
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _MARKUP = re.compile(r"[\\`\[\]&]")
@@ -50,6 +50,7 @@ class JinjaRenderer:
         filters: dict[str, Callable[..., str]] = {
             "cell": cell,
             "code": code,
+            "command": command,
             "cut": cut,
             "inline": inline,
             "literal": literal,
@@ -57,6 +58,7 @@ class JinjaRenderer:
             "one_line": one_line,
             "plain": plain,
             "quote_block": quote_block,
+            "sentence": sentence,
             "slim": slim,
             "text": text,
             "visible": visible,
@@ -114,6 +116,18 @@ def code(value: object, language: str = "text") -> str:
     body = _clean(value).rstrip("\n")
     fence = "`" * max(3, _longest_run("`", body) + 1)
     return f"{fence}{language}\n{body}\n{fence}"
+
+
+def command(value: object, limit: int) -> str:
+    """A command in a comment, as a code span; if it is not shown to the letter, that is said, with what is cut."""
+    given = str(value).strip()
+    line = plain(one_line(given)).replace("`", "'")
+    notes = []
+    if line.replace("\N{ZERO WIDTH SPACE}", "") != given:
+        notes.append("not to the letter")
+    if len(line) > limit:
+        notes.append(f"{len(line) - limit:,} more characters are cut")
+    return f"`{line[:limit]}`{' **(' + '; '.join(notes) + ')**' if notes else ''}"
 
 
 def quote_block(value: object) -> str:

@@ -7,7 +7,17 @@ import shutil
 import pytest
 
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
-from irontree.ports import CommitRefused, Committed, Document, Moved, Published, Repository, Rewritten
+from irontree.ports import (
+    Checkout,
+    CommitRefused,
+    Committed,
+    Document,
+    Moved,
+    Published,
+    Repository,
+    Rewritten,
+    Standing,
+)
 from tests.support.memory_project import make_memory_project
 from tests.support.repositories import PLAIN, make_project, write
 
@@ -117,11 +127,27 @@ def test_a_branch_of_the_user_that_went_its_own_way_is_left_there_and_somebody_i
 
 
 def test_it_counts_the_users_commits_that_work_would_start_without(project, repository, policy):
-    assert repository.ahead(policy) == 0
+    assert repository.standing(policy) == Standing()
     project.commit_here("mine.txt", "mine\n")
     project.commit_here("more.txt", "more\n")
-    assert repository.ahead(policy) == (2 if policy.remote else 0)
-    assert repository.ahead(policy.model_copy(update={"target_branch": "nowhere"})) == 0
+    assert repository.standing(policy) == Standing(ahead=2 if policy.remote else 0)
+    assert repository.standing(policy.model_copy(update={"target_branch": "nowhere"})) == Standing()
+
+
+def test_it_counts_the_commits_that_the_users_branch_lacks_and_says_what_is_in_the_way(project, repository):
+    project.push_from_elsewhere("theirs.txt")
+    project.push_from_elsewhere("app.py", "theirs\n")
+    repository.base(project.target)
+    found = repository.standing(project.target)
+    assert (found.ahead, found.behind, found.in_the_way) == (0, 2, "")
+    assert "git pull" in found.remedy
+    write(project.root, **{"app.py": "mine\n", "notes.txt": "mine\n"})
+    found = repository.standing(project.target)
+    assert (found.behind, "app.py" in found.in_the_way, "notes" in found.in_the_way) == (2, True, False)
+    project.commit_here("mine.txt", "mine\n")
+    found = repository.standing(project.target)
+    assert (found.ahead, found.behind, found.in_the_way) == (1, 2, "")
+    assert "git pull" in found.remedy
 
 
 def test_it_says_whether_the_target_has_a_commit_whoever_published_it(project, repository, policy):
@@ -348,11 +374,12 @@ def test_notes_leave_the_workspace_usable(project, repository):
     assert workspace.commit("nothing", base=base) is None
 
 
-def test_a_runway_is_clear_until_something_is_in_the_way(project, repository, policy):
+def test_what_is_in_no_commit_is_told_and_stops_nothing(project, repository, policy):
+    assert repository.checkout(policy) == Checkout(project.tip())
+    write(project.root, SPEC="text\n", more="text\n")
     assert repository.preflight(policy, PLAIN) == ()
-    write(project.root, SPEC="text\n")
-    assert [blocker.check for blocker in repository.preflight(policy, PLAIN)] == ["dirty-working-tree"]
-    assert repository.preflight(policy, PLAIN, exempt=("SPEC",)) == ()
+    assert repository.checkout(policy).uncommitted == ("SPEC", "more")
+    assert repository.checkout(policy, exempt=("SPEC",)).uncommitted == ("more",)
 
 
 def test_the_log_is_backed_up_when_it_changed_and_only_then(project, repository):

@@ -6,54 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from irontree.app import App, Origin
-from irontree.bootstrap import open_app
-from irontree.domain.decide import Finalize, Run, Verify
-from irontree.services.answers.approve import approve
-from irontree.services.execution.steps import catch_up, perform
-from irontree.services.proposals.sources import propose
+from irontree.app import App
+from irontree.domain.decide import Finalize
+from irontree.services.execution.steps import perform
 from irontree.services.record import read_world
-from tests.integration.crash.laboratory import lay_out
-from tests.support.gitea.real_stage import OWNER, RealGiteaStage
-from tests.support.repositories import git
-
-SPEC = """\
-# Toy
-
-## Greeting
-
-- [ ] it says hello `$ grep -q hello greet.txt`
-"""
+from tests.support.gitea.real_stage import OWNER, RealGiteaStage, forge_of, on_server
+from tests.support.greeting import approved, laid_out, look, work
 
 
 def opened(stage: RealGiteaStage, place: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> App:
-    """The sample repository with its remote and its issues on the server, its document approved."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+    """The project with its remote and its issues on the server, its document approved."""
     monkeypatch.setenv("GITEA_TOKEN", stage.server.tokens["irontree"])
-    root = lay_out(place, "echo hello, attempt $IRONTREE_ATTEMPT >> greet.txt", SPEC)
-    there = stage.server.url.replace("://", f"://irontree:{stage.server.tokens['irontree']}@")
-    git(root, "remote", "set-url", "origin", f"{there}/{OWNER}/{stage.name}.git")
-    git(root, "push", "--quiet", "--force", "origin", "main")
-    config = root / ".mino" / "config.yml"
-    text = config.read_text().replace("publish:\n", f"publish:\n  mode: {mode}\n")
-    config.write_text(
-        f"{text}\nforge: {{adapter: gitea, url: '{stage.server.url}', repository: {OWNER}/{stage.name}}}\n"
-    )
-    app = open_app(root, origin=Origin("ada", "command"))
-    proposal = propose(app, root / "SPEC.md")
-    approve(app, proposal, proposal.revision, "ada")
-    return app
-
-
-def work(app: App) -> None:
-    perform(app, Run("greeting"))
-    perform(app, Verify("greeting"))
-
-
-def look(app: App) -> str:
-    with app.driver.hold("look"):
-        catch_up(app)
-    return read_world(app).states["greeting"].last_event
+    return approved(on_server(stage, laid_out(place, monkeypatch, mode, forge_of(stage))))
 
 
 def tip(stage: RealGiteaStage) -> str:

@@ -25,6 +25,16 @@ folder = ScratchFolder("serving", Path(sys.argv[1]))
 print(folder.path, flush=True)
 time.sleep(60)
 """
+WITHOUT_DESCRIPTORS = """
+import resource, sys
+from pathlib import Path
+from irontree.files import ScratchFolder
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+try:
+    ScratchFolder("serving", Path(sys.argv[1]))
+except OSError:
+    print("refused")
+"""
 LONG_AGO = 61
 
 
@@ -60,6 +70,13 @@ def test_the_next_start_removes_what_a_killed_process_left(place):
     with ScratchFolder("handing", place) as mine:
         assert [*place.iterdir()] == [mine.path]
     assert not left.exists()
+    assert [*place.iterdir()] == []
+
+
+def test_one_that_cannot_be_locked_is_not_made(place):
+    """Nobody would remove it, and a program that tries again and again would make many."""
+    script = [sys.executable, "-c", WITHOUT_DESCRIPTORS, str(place)]
+    assert subprocess.run(script, capture_output=True, check=True).stdout == b"refused\n"
     assert [*place.iterdir()] == []
 
 

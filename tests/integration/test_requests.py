@@ -6,67 +6,36 @@ from pathlib import Path
 
 import pytest
 
-from irontree.app import App, Origin
-from irontree.bootstrap import open_app
-from irontree.domain.decide import Finalize, Run, Verify
+from irontree.app import App
+from irontree.domain.decide import Finalize
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import approve
 from irontree.services.delivery.comments import lint_comments
-from irontree.services.execution.steps import catch_up, perform
+from irontree.services.execution.steps import perform
 from irontree.services.proposals.sources import propose
 from irontree.services.record import read_world
-from tests.integration.crash.laboratory import lay_out
+from tests.support.greeting import SPEC, approved, laid_out, look, work
 from tests.support.repositories import git
 
-SPEC = """\
-# Toy
-
-## Greeting
-
-- [ ] it says hello `$ grep -q hello greet.txt`
-"""
 BRANCH = "feature/1-greeting"
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> App:
+    return approved(laid_out(tmp_path, monkeypatch, "pull_request"))
 
 
-@pytest.fixture
-def app(place: Path) -> App:
-    root = lay_out(place, "echo hello, attempt $IRONTREE_ATTEMPT >> greet.txt", SPEC)
-    config = root / ".mino" / "config.yml"
-    config.write_text(config.read_text().replace("publish:\n", "publish:\n  mode: pull_request\n"))
-    app = open_app(root, origin=Origin("ada", "command"))
-    proposal = propose(app, root / "SPEC.md")
-    approve(app, proposal, proposal.revision, "ada")
-    return app
-
-
-def work(app: App) -> None:
-    perform(app, Run("greeting"))
-    perform(app, Verify("greeting"))
-
-
-def look(app: App) -> str:
-    with app.driver.hold("look"):
-        catch_up(app)
-    return read_world(app).states["greeting"].last_event
-
-
-def test_a_merge_by_hand_accepts_what_was_proposed(app: App, place: Path):
+def test_a_merge_by_hand_accepts_what_was_proposed(app: App, tmp_path: Path):
     work(app)
-    remote = place / "remote.git"
+    remote = tmp_path / "remote.git"
     assert "greet.txt" not in git(remote, "ls-tree", "--name-only", "main")
     assert look(app) == "verify_pending_acceptance"
     [asked] = app.forge().comments(1)
-    assert "merge request #2 " in asked.body
+    assert "Merge the request #2 " in asked.body
     assert lint_comments(app) == ()
-    git(place, "clone", "--quiet", "remote.git", "theirs")
-    git(place / "theirs", "merge", "--quiet", "--no-ff", "-m", "Merge it", f"origin/{BRANCH}")
-    git(place / "theirs", "push", "--quiet", "origin", "main")
+    git(tmp_path, "clone", "--quiet", "remote.git", "theirs")
+    git(tmp_path / "theirs", "merge", "--quiet", "--no-ff", "-m", "Merge it", f"origin/{BRANCH}")
+    git(tmp_path / "theirs", "push", "--quiet", "origin", "main")
     assert look(app) == "checkup_accept_recorded"
     perform(app, Finalize("greeting"))
     state = read_world(app).states["greeting"]
@@ -74,14 +43,14 @@ def test_a_merge_by_hand_accepts_what_was_proposed(app: App, place: Path):
     assert state.code_ref == git(remote, "rev-parse", "main").strip()
 
 
-def test_a_later_attempt_is_one_more_commit_on_the_branch(app: App, place: Path):
+def test_a_later_attempt_is_one_more_commit_on_the_branch(app: App, tmp_path: Path):
     work(app)
-    first = git(place / "remote.git", "rev-parse", BRANCH).strip()
+    first = git(tmp_path / "remote.git", "rev-parse", BRANCH).strip()
     with app.driver.hold("answer"):
         answer_issue(app, 1, Answer("send-back", "ada", note="say it twice"))
     work(app)
-    assert git(place / "remote.git", "rev-parse", f"{BRANCH}~1").strip() == first
-    assert git(place / "remote.git", "show", f"{BRANCH}:greet.txt").split("\n")[:2] == [
+    assert git(tmp_path / "remote.git", "rev-parse", f"{BRANCH}~1").strip() == first
+    assert git(tmp_path / "remote.git", "show", f"{BRANCH}:greet.txt").split("\n")[:2] == [
         "hello, attempt 1",
         "hello, attempt 2",
     ]
@@ -98,10 +67,10 @@ def test_a_review_in_a_file_that_names_no_commit_sends_back_once(app: App):
     assert look(app) == "verify_pending_acceptance"
 
 
-def test_a_branch_that_was_rewritten_and_merged_accepts_nothing(app: App, place: Path):
+def test_a_branch_that_was_rewritten_and_merged_accepts_nothing(app: App, tmp_path: Path):
     work(app)
-    git(place, "clone", "--quiet", "remote.git", "theirs")
-    theirs = place / "theirs"
+    git(tmp_path, "clone", "--quiet", "remote.git", "theirs")
+    theirs = tmp_path / "theirs"
     git(theirs, "switch", "--quiet", "-c", "other", "origin/main")
     (theirs / "other.txt").write_text("unrelated\n")
     git(theirs, "add", "other.txt")

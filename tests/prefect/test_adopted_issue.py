@@ -90,7 +90,7 @@ def test_a_text_that_was_edited_after_the_approval_is_asked_about_by_the_issues_
         assert "criterion added: it is friendly" in shown
         name = propose_again(toy.app, read_world(toy.app).plan(toy.state())).shown_name
         assert name in shown
-        toy.answer(asking.id, "approve the new revision", revision=name)
+        toy.answer(asking.id, "approve this revision", revision=name)
         assert toy.rest(loop_id).state_name == "Goal reached"
     assert toy.events()[:2] == ["task_re_adopted", "task_approved"]
     assert toy.state().done

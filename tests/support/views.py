@@ -24,11 +24,13 @@ from irontree.domain.plan import (
     WorkspacePolicy,
 )
 from irontree.domain.state import Phase, TaskState
+from irontree.ports import LineCount
 from irontree.services.delivery.comments import CommentView, comment_template
 from irontree.services.delivery.issue_text import Part
 from irontree.services.questions.pages import form_template
 from irontree.services.questions.questions import Question
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
+from irontree.services.views.report import Evidence
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 NOW = "2026-01-02T12:00:00Z"
@@ -38,25 +40,8 @@ ORDINARY = "Log in with a password"
 FRAGMENTS = (
     *("```yaml", "iron_tree:", "~~~", "<!--", "-->", "---", ".mino", ".mino/events/x.yml", "/home/ada/", "run_started"),
     *("verify_failed", "_retryable", "Completion Basis", ":", "code_ref", SHA, SHA[:7], "12345678", "_", "-", ".", "/"),
-    *(
-        "https://example.com/",
-        "`",
-        "(",
-        ")",
-        "\n",
-        " ",
-        "\x00",
-        "\u200b",
-        "@ada",
-        "<b>",
-        "g",
-        "A",
-        "é",
-        "✅",
-        "⏸️",
-        "@",
-        "://",
-    ),
+    *("https://example.com/", "`", "(", ")", "\n", " ", "\x00", "\u200b", "@ada"),
+    *("<b>", "g", "A", "é", "✅", "⏸️", "@", "://"),
     *("ghp_", "0123456789abcdefghijABCDEFGHIJ012345", "AKIA", "IOSFODNN7EXAMPLE", "-----BEGIN PRIVATE KEY-----", "sk-"),
 )
 """Pieces that are harmless alone, or not; put together in any order."""
@@ -123,6 +108,10 @@ def results(text: str) -> tuple[CheckResult, ...]:
     return passed, failed, passed.model_copy(update={"ended": "not_started", "exit_code": None})
 
 
+def shown(text: str) -> Evidence:
+    return Evidence(SHA, (LineCount(text, 1, 0), LineCount(text, None, None)) * 30, text, 3, results(text))
+
+
 def failure(text: str) -> FailureView:
     return FailureView(text, SHA, 1, 4, text, NOW, text, note=text)
 
@@ -172,6 +161,8 @@ def issue(text: str) -> dict[str, object]:
         "parent": "#3",
         "depends_on": ("#4", "#5"),
         "current": defaultdict(lambda: "x"),
+        "checks": (Shell(name="x", run=text or "x"),),
+        "standing": "**Waiting for its turn.**",
         "parts": (Part(text, 0, True),),
     }
 
@@ -191,6 +182,7 @@ def evidence(basis: str, text: str) -> dict[str, object]:
 def brief(text: str) -> dict[str, object]:
     return {
         "number": 7,
+        "forge": "GitHub",
         "url": "https://example.com/7",
         "node": node(text),
         "status": STATUS,
@@ -303,8 +295,9 @@ def review_prompt(text: str) -> dict[str, object]:
 
 
 def comment(text: str) -> CommentView:
-    asked = {"answers": (text, "/accept"), "gate": text}
-    return CommentView(number=7, marker=MARKER, reason=text, action=text, attempt=2, attempts=4, **asked)
+    told = {"title": "Something is in the way", "reason": text, "action": text, "attempt": 2, "attempts": 4}
+    asked = {"answers": (text, "/accept"), "gated": (text,), "gate": text, "allow_gate": text}
+    return CommentView(number=7, marker=MARKER, evidence=shown(text), publish=text, **told, **asked)
 
 
 def answer(text: str) -> dict[str, object]:
@@ -315,7 +308,9 @@ def reply(text: str) -> dict[str, object]:
     return {
         "title": text,
         "marker": MARKER,
+        "asked_for": True,
         "basis": None,
+        "done_by": text,
         "to_check": (text,) * 50,
         "remark": True,
         "commit_url": f"https://example.com/{SHA}",
@@ -340,8 +335,7 @@ def form(text: str, reason: str) -> dict[str, object]:
         "anchor": SHA,
         "publish": PublishPolicy(remote="origin", target_branch="main"),
         "coverage": coverage(text),
-        "results": results(text),
-        "files_changed": (text,) * 60,
+        "evidence": shown(text),
         "warnings": (text,),
         "failure": failure(text),
         "report_path": ".mino/reports/issue-7/report.md",
@@ -398,6 +392,7 @@ def approval(text: str) -> dict[str, object]:
         "budget": 60,
         "loop_mode": True,
         "answer": "irontree task requirements.md --approve 1a2b3c4d",
+        "guarded": (),
         "tracker": "",
         "estimate": text,
         "trivial": (text,),
@@ -413,6 +408,7 @@ def approval(text: str) -> dict[str, object]:
         "excluded": (text,),
         "questions": (text,),
         "in_full": True,
+        "undisplayed": (text,),
     }
 
 
@@ -473,7 +469,8 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "prompts/plan.md": plan_prompt,
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,
-    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER},
+    "comments/counted.md": lambda text: {"marker": MARKER, "command": text, "so_far": text},
+    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,
     "artifacts/inbox.md": inbox,

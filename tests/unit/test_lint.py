@@ -14,6 +14,7 @@ from irontree.domain.comments import (
     reply_problems,
     slim,
     status_problems,
+    told_part,
 )
 from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.loop import LOOP_EVENTS
@@ -112,6 +113,31 @@ def test_a_status_comment_is_nothing_but_heading_reason_action_and_links(text: s
     assert status_problems(text)
 
 
+EVIDENCED = STATUS.replace(
+    MARKER, f"### What is to be accepted\n\nCommit `{SHA}`\n\n````diff\n+```\n+<b>\n````\n\n{MARKER}"
+)
+
+
+def test_evidence_shows_commits_code_and_names_below_the_slim_part():
+    assert status_problems(EVIDENCED) == ()
+    assert SHA not in told_part(EVIDENCED.replace(f"/commit/{SHA}", ""))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("+<b>", "+ghp_0123456789abcdefghijABCDEFGHIJ012345", "a secret"),
+        ("+<b>", "+https://ada:hunter2@git.example.com/shop", "a login in an address"),
+        ("+<b>", "+<!-- irontree:7:other -->", "raw HTML"),
+        ("Commit `", "<b> Commit `", "raw HTML"),
+        ("+<b>", f"+{'x' * MAX_CHARACTERS}", "more than 50,000 characters of evidence"),
+        ("the tests fail", "run_started failed", "the name of an event"),
+    ],
+)
+def test_what_evidence_must_not_hold_is_named(old: str, new: str, problem: str):
+    assert status_problems(EVIDENCED.replace(old, new)) == (problem,)
+
+
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 def test_slim_makes_any_text_fit(text: str):
     assert comment_problems(slim(text)) == ()
@@ -124,6 +150,10 @@ def test_slim_makes_any_text_fit(text: str):
         ("1048576 bytes", "1,048,576 bytes"),
         ("run_started failed", "run started failed"),
         ("see '/home/ada/shop/.mino/config.yml'", "see '(a local file)'"),
+        ("merge file:///home/ada/shop/.mino/forge/pulls/0003.md.", "merge .mino/forge/pulls/0003.md"),
+        ("see .mino/forge/issues/0003.md", "see .mino/forge/issues/0003.md"),
+        ("see .mino/forge/issues/0003.md/../x", "see (a local file)"),
+        ("see .mino/forge/issues/0003/comments/0001.md", "see (a local file)"),
         (f"see https://example.com/{SHA}", f"see https://example.com/{SHA}"),
     ],
 )

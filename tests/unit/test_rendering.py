@@ -17,6 +17,20 @@ def test_a_description_keeps_its_own_markdown():
     assert rendering.markdown(text) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("make test", "`make test`"),
+        ("mail @ada", "`mail @\u200bada`"),
+        ("a\nb", "`a b` **(not to the letter)**"),
+        ("x" * 13, "`xxxxxxxxxxxx` **(1 more characters are cut)**"),
+        ("`date`", "`'date'` **(not to the letter)**"),
+    ],
+)
+def test_a_command_in_a_comment_is_whole_or_says_what_it_lacks(value: str, shown: str):
+    assert rendering.command(value, 12) == shown
+
+
 @given(st.text())
 def test_a_fence_holds_whatever_is_in_it(text: str):
     tokens = MarkdownIt("commonmark").parse(rendering.code(text))

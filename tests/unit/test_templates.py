@@ -83,7 +83,7 @@ def outline(markdown: str) -> tuple[list[str], list[str]]:
     return [tag for tag, _ in found], [content for tag, content in found if tag == "h2"]
 
 
-REPLIES = ["comments/approval-asked.md", "comments/not-taken.md", "comments/reply.md"]
+REPLIES = ["comments/approval-asked.md", "comments/counted.md", "comments/not-taken.md", "comments/reply.md"]
 CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, *REPLIES})
 
 
@@ -340,7 +340,8 @@ def test_a_form_lists_every_choice_and_how_to_answer(reason: str):
 def test_an_acceptance_shows_the_commit_and_where_it_goes():
     shown = rendered("forms/pending-acceptance.md", ORDINARY)
     assert f"- Commit: `{SHA}`" in shown
-    assert "publishes exactly this commit to `main` of `origin`" in shown
+    assert "publishes exactly this commit to `main` of `origin`, if that branch has not moved since" in shown
+    assert "If it has, the commit is merged with it and all checks run again; the merge is published" in shown
     assert "**a person judges this**" in shown
 
 
@@ -407,19 +408,25 @@ def test_the_approval_says_whether_notes_go_into_the_documents_and_where(mode, l
     assert line in shown if line else "handbook" not in shown
 
 
+FOLLOWS = "Where you have that branch checked out, your checkout is fast-forwarded"
+STAYS = "Your branches and your checkout stay where they are: `git pull` brings what was merged."
+
+
 @pytest.mark.parametrize(
-    ("publish", "line"),
+    ("publish", "line", "checkout"),
     [
-        (PublishPolicy(target_branch="main"), "moves the local branch `main`; nothing is pushed"),
-        (PublishPolicy(mode="pull_request", remote="origin", target_branch="main"), "proposed for `main`"),
+        (PublishPolicy(target_branch="main"), "moves the local branch `main`; nothing is pushed", FOLLOWS),
+        (PublishPolicy(remote="origin", target_branch="main"), "is pushed to `main` of `origin`", FOLLOWS),
+        (PublishPolicy(mode="pull_request", remote="origin", target_branch="main"), "proposed for `main`", STAYS),
     ],
 )
-def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: str):
+def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: str, checkout: str):
     settings = policy(ORDINARY).model_copy(update={"publish": publish, "checks": ()})
     shown = approval_shown(tasks=(), policy=settings, loop_mode=False, questions=(), loop_id="")
     assert line in shown
-    assert "Where you have that branch checked out, your checkout is fast-forwarded" in shown
-    assert ("Your other branches stay" in shown) is bool(publish.remote)
+    assert checkout in shown
+    assert (FOLLOWS in shown) is (publish.mode == "direct")
+    assert ("Your other branches stay" in shown) is bool(publish.remote and publish.mode == "direct")
     assert "If `package.json` appears" in shown
     assert "Loop Mode" not in shown
 
@@ -438,7 +445,9 @@ def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: st
 def test_a_comment_that_asks_shows_what_somebody_wrote_to_the_letter(text, asked):
     """Whoever approves by comment reads criteria and questions there: a reference would hide one (R20)."""
     told = approval(text) | {"questions": (text,) if asked else ()}
-    shown = RENDERER.render("comments/approval-asked.md", approval=told | {"policy": policy("x")}, marker=MARKER)
+    shown = RENDERER.render(
+        "comments/approval-asked.md", approval=told | {"policy": policy("x")}, marker=MARKER, longest=2000
+    )
     tokens = MarkdownIt("commonmark").parse(shown)
     [line] = [token for token in tokens if token.type == "inline" and text[:4] in _words(token)][:1]
     assert text in _words(line)

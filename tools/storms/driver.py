@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -27,6 +28,7 @@ TURNS: Final = 40
 QUIET_TURNS: Final = 25
 PREFERRED: Final = ("accept", "go-on", "approve", "verify", "retry", "extend", "allow")
 """Of the answers to a question, the first that there is: all but those that give work up."""
+LOCKED: Final = re.compile(r"the remote is locked by (\S+remote\.git/\S+\.lock); if it stays .*remove the file")
 TARGETS: Final = ("everything", "group", "terminal", "server", "flow", "git", "agent", "any")
 POINTS: Final = (
     "project/.mino/config.yml",
@@ -199,8 +201,6 @@ class Storm:
     def _answer(self, question: dict[str, Any], *, quiet: bool) -> None:
         self._count(question)
         answers = {answer["choice"]: shlex.split(answer["command"])[1:] for answer in question["answers"]}
-        if question["detail"] == "dirty-working-tree":
-            self._keep_edits()
         if self.kind == "pulls" and self._merge():
             self._command("checkup", "reconcile", quiet=quiet)
             return
@@ -219,7 +219,6 @@ class Storm:
         expected = {
             "pending_acceptance": self.kind == "pulls" or question["task_key"] == "group-gamma",
             "reapproval_required": self.kind == "changed",
-            "blocked": self.kind == "edits" and question["detail"] == "dirty-working-tree",
         }
         if not expected.get(question["reason"]):
             self.outcome.questions.append(f"{question['task_key']}: {question['reason']}: {question['detail']}"[:300])
@@ -247,21 +246,10 @@ class Storm:
         self.facts.pushed.append(git(folder, "rev-parse", "HEAD"))
 
     def _edit(self) -> None:
-        """Change files of the checkout while the program is at work there."""
+        """Change files of the checkout while the program is at work there; they stay in no commit to the end."""
         for name in ("README-2.md", "untracked.txt"):
             self.facts.edits[name] = f"edit {self._commands} of {name}\n"
             (self.place.project / name).write_text(self.facts.edits[name], encoding="utf-8")
-
-    def _keep_edits(self) -> None:
-        """Commit them, as the program asks for before it begins an attempt."""
-        self.outcome.complaints += oracle.edits(self.place, self.facts)
-        try:
-            git(self.place.project, "add", "--", *self.facts.edits)
-            git(self.place.project, "commit", "--quiet", "--message", "Keep my edits", "--", *self.facts.edits)
-        except OSError:
-            return
-        self.facts.edits = {}
-        self._push(self.place.project, f"kept-{self._commands}.txt")
 
     def _change_document(self) -> None:
         (self.place.project / DOCUMENT).write_text(project.CHANGED + project.ADDED, encoding="utf-8")
@@ -330,7 +318,15 @@ class Storm:
             code = process.wait()
         self.outcome.restarts += not quiet
         self._note(stem, words, code)
+        self._unlock_remote(stem.with_suffix(".txt").read_text(encoding="utf-8", errors="replace"))
         return code
+
+    def _unlock_remote(self, said: str) -> None:
+        """Remove the lock of the remote that a command named, as it asks for: a push was killed in the remote."""
+        at_work = any(_class(one, 0) == "git" for one in oracle.marked(self.place))
+        if (named := LOCKED.search(said)) and (lock := Path(named[1])).exists() and not at_work:
+            self.outcome.questions.append(f"remote: locked: {lock.relative_to(self.place.remote)}")
+            lock.unlink()
 
     def _start(self, words: list[str]) -> tuple[subprocess.Popen[bytes], Path]:
         self._commands += 1

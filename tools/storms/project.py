@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 
 KINDS: Final = ("plain", "push", "pulls", "changed", "edits")
-"""No remote; a bare remote that others push to; pull requests; a document that changes; a user who commits too."""
+"""No remote; a bare remote that others push to; pull requests; a changing document; a user who edits and commits."""
 MARK: Final = "STORM_MARK"
 DOCUMENT: Final = "SPEC.md"
 SPEC: Final = """\

@@ -149,7 +149,7 @@ def show_markdown(console: Console, text: str) -> None:
     from rich.console import Console as RichConsole  # not where text is piped
     from rich.markdown import Markdown
 
-    RichConsole(file=console.out).print(Markdown(printable(text)))
+    RichConsole(file=console.out).print(Markdown(printable(text), hyperlinks=False))
 
 
 # --- The keyboard

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
-import shlex
+import re
 import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from irontree.cli.console import Console
 from irontree.cli.parser import Declaration
 from irontree.domain.ids import typed_issue
 from irontree.domain.state import TaskState
-from irontree.domain.text import suggestion
+from irontree.domain.text import shell_word, suggestion
 from irontree.errors import NotEligible
 from irontree.ports import Cancellation
 from irontree.services.record import World
@@ -94,15 +94,29 @@ def login_name() -> str:
 def this_program() -> str:
     """How to call this program, so that commands shown can be pasted if `irontree` is not on PATH (`make demo`)."""
     called = sys.argv[0]
-    return shlex.quote(called) if called.endswith("/irontree") and not shutil.which("irontree") else "irontree"
+    return shell_word(called) if called.endswith("/irontree") and not shutil.which("irontree") else "irontree"
 
 
 def program_for(root: Path | None) -> str:
-    """How to call this program from here for the repository at *root*: with `-C` from outside it."""
+    """How to call this program from here for the repository at *root*.
+
+    With `-C` from anywhere but its top, where the paths of documents begin.
+    """
     if root is None:
         return "irontree"
-    program = this_program()
-    return program if Path.cwd().is_relative_to(root) else f"{program} -C {shlex.quote(str(root))}"
+    program, here = this_program(), Path.cwd()
+    if here == root:
+        return program
+    place = os.path.relpath(root, here) if here.is_relative_to(root) else str(root)
+    return f"{program} -C {shell_word(place)}"
+
+
+def as_typed_here(text: str, verbs: Iterable[str], folder: Path) -> str:
+    """*text* of ours, its commands about the repository that *folder* is in as they have to be typed here."""
+    folder = folder.resolve()
+    root = next((place for place in (folder, *folder.parents) if (place / ".mino").is_dir()), folder)
+    command = rf"(?<![\w./-])irontree (?=(?:{'|'.join(verbs)})\b)"
+    return re.sub(command, lambda _: f"{program_for(root)} ", text)
 
 
 # --- Which issue is meant

@@ -18,6 +18,7 @@ from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
+from irontree.domain.text import shell_path
 from irontree.errors import ApprovalRefused, Busy, NotARepository
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import propose
@@ -47,7 +48,7 @@ def run(context: Context) -> int:
     context.console.write(_introduction(place, options.agent))
     with local_server(app) as server:
         proposal = propose(app, place.document)
-        where = "" if options.place == FOLDER else f"{shlex.quote(options.place)} "
+        where = "" if options.place == FOLDER else f"{shell_path(options.place)} "
         answers = " ".join(f"--answer '{answer}'" for answer in ANSWERS)
         command = f"run: {this_program()} demo {where}--approve {proposal.revision} {answers}"
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start, command=command)

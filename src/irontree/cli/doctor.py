@@ -24,8 +24,8 @@ from irontree.cli.parser import JSON, OK, REFUSED
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
-from irontree.services.proposals.approval import unpushed
 from irontree.services.record import read_world
+from irontree.services.views.checkout import lagging, not_part_of_work, targets, unpushed
 from irontree.services.views.overview import backup_trouble
 from irontree.services.work.preflight import blockers_of, forge_blockers, require_agent, tracker_blockers
 from irontree.store.locks import flock_works
@@ -185,13 +185,13 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     unset = [name for name in policy.agent.environment if name not in environment]
     if unset:
         yield Examined("note", "agent.environment", f"not set here: {', '.join(unset)}", "the agent may need them")
-    documents = {plan.spec_path for plan in read_world(app).plans.values()}
-    found = blockers_of(app, policy, exempt=tuple(documents))
-    for blocker in found:
-        # Uncommitted files may be the document to be approved, which is no obstacle.
-        verdict: Severity = "note" if blocker.check == "dirty-working-tree" else "bad"
-        yield Examined(verdict, blocker.check, blocker.message, blocker.remedy)
-    yield from (Examined("note", "checkout", words) for words in unpushed(app, policy.publish))
+    world = read_world(app)
+    documents = tuple({plan.spec_path for plan in world.plans.values()})
+    found = blockers_of(app, policy)
+    yield from (Examined("bad", blocker.check, blocker.message, blocker.remedy) for blocker in found)
+    told = (*not_part_of_work(app, policy.publish, documents), *unpushed(app, policy.publish))
+    yield from (Examined("note", "checkout", words) for words in told)
+    yield from (Examined("note", "checkout", *behind) for behind in lagging(app, targets(world)))
     if policy.container and not found:
         yield Examined("good", "container", f"{policy.container.image} ({policy.container.engine})")
     if not found:

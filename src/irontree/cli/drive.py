@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from irontree.cli.context import Context, program_for
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
-from irontree.domain.text import one_line, printable
+from irontree.domain.text import few, one_line, printable, shell_path, shell_word
 from irontree.domain.values import short_sha
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
 from irontree.flows.server.connection import (
@@ -31,11 +30,14 @@ from irontree.flows.server.connection import (
 )
 from irontree.flows.server.private import LocalServer
 from irontree.services.loops.choice import replacement
-from irontree.services.loops.loop import left_out, read_loop
+from irontree.services.loops.loop import left_out, read_loop, read_loops
 from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.guard import require_unguarded
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import uncommitted_documents
+from irontree.services.questions.questions import open_questions
 from irontree.services.record import World, closed_by_users, read_world
+from irontree.services.views.checkout import lagging, not_part_of_work, targets
 from irontree.services.views.overview import SERVING, SKIPPED, IssueRow, overview, state_words
 
 if TYPE_CHECKING:
@@ -74,11 +76,13 @@ def ask_for_approval(
     text = approval_text(app, wanted, loop_mode=loop_mode, answer="yes" if asked_here else "")
     show_markdown(context.console, text)
     wanted.require_clear()
+    require_unguarded(app, wanted)
     if given is None:
         if not asked_here:
+            how = command or f"add --approve {wanted.shown_name}"
             raise ApprovalRefused(
                 f"{wanted.what} is not approved, and nobody is here to ask",
-                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}{_by_comment(wanted)}",
+                remedy=f"look at the plan above, then {how}{_by_comment(wanted)}",
             )
         meanwhile()
         _ask(context.console, loop_mode=loop_mode)
@@ -103,7 +107,8 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
         return OK
     flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
     chosen = (flag for flag, given in flags.items() if given)
-    answer = " ".join(("irontree task", shlex.quote(wanted.intent), *chosen, "--approve", wanted.name))
+    program = program_for(context.folder.resolve())
+    answer = " ".join((program, "task", shell_path(wanted.intent), *chosen, "--approve", wanted.shown_name))
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK
 
@@ -201,6 +206,7 @@ class Drive:
         from irontree.cli.follow import ShownSoFar as Shown
 
         shown, began = Shown.all_of(self.app, loop_id), time.monotonic()  # others work during the wait too
+        self._tell_left_out(loop_id)
         self._say("Waiting for the Prefect server ...")
         environment = self.server.environment()
         adopt(environment, self.server.folder)
@@ -224,6 +230,15 @@ class Drive:
                 return self._ending(loop_id, status)
             began, self.shoot = time.monotonic(), None
             self._say("\nShot the flows in the middle of that (SIGKILL). Starting again ...")
+
+    def _tell_left_out(self, loop_id: str) -> None:
+        """Say what of the checkout work starts without, for it goes by what is committed (decision 0021)."""
+        plans = read_world(self.app).plans
+        ours = [plans[key] for key in read_loop(self.app, loop_id).keys if key in plans]
+        documents = tuple({plan.spec_path for plan in ours})
+        for target in dict.fromkeys(plan.policy.publish for plan in ours):
+            for line in not_part_of_work(self.app, target, documents):
+                self._say(line)
 
     def _pass_on(self) -> None:
         """Show what the private server says to its users."""
@@ -277,11 +292,10 @@ class Drive:
         return PlainScreen(self.console.out, program_for(self.app.repository.root))
 
     def _ending(self, loop_id: str, status: str) -> int:
-        """Show the final tree and what to type next, but no address that is no longer served."""
+        """Show the loop's final tree and what to type next, but no address that is no longer served."""
         self._say("")
-        gone = left_out(read_loop(self.app, loop_id), read_world(self.app))
-        for row in overview(self.app).issues:
-            self._say(tree_line(row, skipped=row.task_key in gone))
+        for line in final_lines(self.app, loop_id):
+            self._say(line)
         for answer in self.prepared:
             self._say(f"Not used, nothing asked for it: --answer {answer.text!r}")
         if status == "completed":
@@ -300,10 +314,10 @@ class Drive:
             self._say(f"Done, and left for a person to close (issue.close_on_done): #{', #'.join(map(str, left))}")
 
     def _tell_uncommitted(self, loop_id: str) -> None:
-        """Name uncommitted documents: work starts from commits, so the next document would be refused."""
+        """Name documents that are done and that nobody else has."""
         for path in uncommitted_documents(self.app, read_loop(self.app, loop_id).keys):
-            commit = f"git add {shlex.quote(path)} && git commit -m {shlex.quote(f'Add {path}')}"
-            self._say(f"{path} is in no commit yet. Before the next one: {commit}")
+            commit = f"git add {shell_path(path)} && git commit -m {shell_word(f'Add {path}')}"
+            self._say(f"{path} is in no commit yet: {commit}")
 
     def _leave_to_worker(self, loop_id: str) -> int:
         from irontree.flows.runs.recovery import close_overtaken, start_loop
@@ -319,6 +333,21 @@ class Drive:
 
 
 # --- the issue tree with states ---------------------------------------------------------------------------
+
+
+def final_lines(app: App, loop_id: str) -> Iterator[str]:
+    """The loop's issues with their states, who else waits for the user, and what the user's checkout lacks."""
+    world, (loops, _) = read_world(app), read_loops(app)
+    loop = read_loop(app, loop_id)
+    gone, ours = left_out(loop, world), frozenset(loop.entity.task_keys)
+    rows = [row for row in overview(app).issues if row.task_key in ours]
+    least = min((row.depth for row in rows), default=0)
+    for row in rows:
+        yield tree_line(row._replace(depth=row.depth - least), skipped=row.task_key in gone)
+    asking = (question for question in open_questions(app, world, loops) if question.task_key not in ours)
+    if others := [f"#{question.issue_number}" for question in asking if question.issue_number]:
+        yield f"Outside this loop, {few(others)} {'waits' if len(others) == 1 else 'wait'} for you: irontree status"
+    yield from (f"{what[0].upper()}{what[1:]}: {remedy}" for what, remedy in lagging(app, targets(world)))
 
 
 _MARKS = {"done": "✓", "blocked": "!", "waiting for acceptance": "?", "failed, attempts used up": "✗", SKIPPED: "-"}

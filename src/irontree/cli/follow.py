@@ -114,7 +114,9 @@ class RichScreen:
     def ask(self, question: Question, asked: Form, url: str, still_open: StillOpen) -> Answer | None:
         """Show the question and wait until it is answered here or elsewhere, whichever comes first."""
         self._status.stop()
-        self._console.print(Panel(Markdown(_without_choices(asked)), title="Your decision", border_style="yellow"))
+        self._console.print(
+            Panel(Markdown(_without_choices(asked), hyperlinks=False), title="Your decision", border_style="yellow")
+        )
         self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
         legal = _legal(question, asked)
         forget_keys(self._keys)

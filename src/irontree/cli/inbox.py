@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from irontree.app import App
 from irontree.cli.context import Context, Verb, program_for
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing
 from irontree.cli.parser import JSON, OK
+from irontree.domain.text import shell_path
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, ui_url
 from irontree.services.questions.commands import DAMAGED, answers_to, called, question_json
@@ -211,7 +211,7 @@ def _open(context: Context, known: Registered) -> KnownRepository:
         app = context.at(known.root).open()
         app.preferences()  # an unreadable configuration must not affect other repositories
     except NotARepository as error:
-        forget = f"irontree repos remove {shlex.quote(str(known.root))}"
+        forget = f"irontree repos remove {shell_path(str(known.root))}"
         return KnownRepository(known, problem=f"{error.message}. If it is gone for good: {forget}")
     except IrontreeError as error:
         return KnownRepository(known, problem=in_words(error))

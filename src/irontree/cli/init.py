@@ -28,20 +28,21 @@ from irontree.cli.init_proposals import (
     open_points,
     settings_for,
     settings_missing,
+    why_local,
 )
 from irontree.cli.output import Cell, OutputBlock, Table, TextLines, listing, next_commands, soundness
 from irontree.cli.parser import JSON, argument
 from irontree.config import Config, load_config, write_config
 from irontree.domain.plan import KNOWN_AGENTS, default_remote
-from irontree.domain.state import COLORS
 from irontree.errors import EnvironmentRefused
 from irontree.files import Disk
 from irontree.forges import Location, location_of
 from irontree.forges.credentials import find_credential, find_gitea_token
-from irontree.ports import Label, RepositoryFacts
+from irontree.ports import RepositoryFacts
 from irontree.repository import GitRepository
 from irontree.repository.backup import LOG_REF, fetch, versions
 from irontree.services.consistency.audit import AuditFinding, audit
+from irontree.services.delivery.deliver import MANAGED_LABELS
 from irontree.services.work.preflight import tracker_blockers
 from irontree.store.archive import restore
 from irontree.store.layout import Layout, create
@@ -126,6 +127,8 @@ class InitOutcome:
     restored: tuple[str, ...] = ()
     forge: str = ""
     """Where issues go and under which account, if they leave this machine."""
+    local: str = ""
+    """Why they do not, and what to set so that they do; empty otherwise."""
     config_is_back: bool = False
     """Whether the configuration was missing and restored from the last commit."""
 
@@ -177,7 +180,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
     blocked = tuple(blocker.message for blocker in tracker_blockers(about)) if about else ()
     if not blocked:
         with app.driver.hold("init, labels", wait_seconds=LABELS_WAIT):
-            forge.ensure_labels([Label(name, color) for name, color in COLORS.items()])
+            forge.ensure_labels(MANAGED_LABELS)
     left = (*blocked, *open_points(facts, config))
     is_committed = git.committed(layout.shown(layout.config)) == layout.config.read_bytes()
     return InitOutcome(
@@ -190,6 +193,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         next=_AFTER_RESTORING if backup is not None else tuple(_next(config, facts, is_committed=is_committed)),
         restored=restored,
         forge=access_line(about) if about else "",
+        local="" if about else why_local(facts),
         config_is_back=config_is_back,
     )
 
@@ -314,7 +318,7 @@ def as_json(outcome: InitOutcome) -> dict[str, Any]:
 
 def blocks(outcome: InitOutcome) -> Iterator[OutputBlock]:
     """The same for people."""
-    yield TextLines((Cell(_headline(outcome), "title"), *outcome.changes, *filter(None, (outcome.forge,))))
+    yield TextLines((Cell(_headline(outcome), "title"), *outcome.changes, outcome.forge or outcome.local))
     if outcome.settings:
         rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
         yield Table(("SETTING", "VALUE", "WHY"), rows)

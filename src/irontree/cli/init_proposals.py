@@ -191,6 +191,25 @@ def _forge(facts: Facts) -> Iterator[ProposedSetting]:
         yield ProposedSetting("forge.adapter", "local", f"{where}, {why}")
 
 
+def why_local(facts: Facts) -> str:
+    """Where issues go if no forge is used, why, and what to set to use the one that the remote is on."""
+    files = "issues go to files under .mino/forge/"
+    if facts.location is None:
+        return f"{files}: no remote is on a forge that could be used"
+    where = f"{facts.location.repository} at {facts.location.url}"
+    adapter, token = (
+        ("github", "GITHUB_TOKEN, or `gh auth login`")
+        if facts.location.url == GITHUB
+        else ("gitea", "GITEA_TOKEN, if that is Gitea or Forgejo")
+    )
+    if facts.credential:
+        return f"{files}, as .mino/config.yml says; to have them in {where}, set forge.adapter: {adapter} there"
+    return (
+        f"{files}: no token was found for {where}; to have them there, set {token}, "
+        f"and forge.adapter: {adapter} in .mino/config.yml"
+    )
+
+
 # --- checks, by kind of project -----------------------------------------------------------------------------
 
 

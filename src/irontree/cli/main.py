@@ -200,9 +200,15 @@ def _dispatch(words: Sequence[str], console: Console) -> int:
         raise _unknown(verb)
     options = verb_parser(verb).parse(rest)
     folder = Path(given.folder or ".") / (options.folder or ".")
-    from irontree.cli.context import Context  # `irontree --help` needs nothing of what a verb works with
+    # `irontree --help` needs nothing of what a verb works with.
+    from irontree.cli.context import Context, as_typed_here
 
-    return _load(verb).run(Context(options, console, folder))
+    try:
+        return _load(verb).run(Context(options, console, folder))
+    except IrontreeError as error:
+        if error.remedy:
+            error.remedy = as_typed_here(error.remedy, VERBS.keys() - {"example"}, folder)
+        raise
 
 
 def _load(verb: str) -> Verb:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +11,7 @@ from irontree.cli.context import Context, Verb
 from irontree.cli.output import OutputBlock, TextLines
 from irontree.cli.parser import JSON, OK, argument, wait
 from irontree.domain.spec import MAX_BYTES
+from irontree.domain.text import shell_path
 from irontree.errors import EnvironmentRefused, Refused, RequirementsRefused
 from irontree.services.execution.steps import settle_leftovers
 from irontree.services.proposals.planner import PlannedDocument, plan_document
@@ -59,7 +59,7 @@ def blocks(target: str, draft: PlannedDocument) -> Iterator[OutputBlock]:
     """The human-readable output."""
     tasks = tuple(f"- {node.title}" for node in draft.requirements.nodes)
     yield TextLines((f"{target}: {len(tasks)} tasks", *tasks))
-    yield TextLines((f"Read it, change what you want otherwise, then: irontree task {shlex.quote(target)}",))
+    yield TextLines((f"Read it, change what you want otherwise, then: irontree task {shell_path(target)}",))
 
 
 def _read(path: Path, shown: str) -> str:

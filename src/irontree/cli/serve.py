@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import socket
 import threading
 import time
@@ -20,9 +19,11 @@ from irontree.cli.drive import Server
 from irontree.cli.inbox import Newcomers, each, everything_waiting, here, registered
 from irontree.cli.output import TextLines
 from irontree.cli.parser import INTERRUPTED, JSON, OK, argument, positive, tcp_port
+from irontree.domain.text import shell_line
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import (
     LOOPBACK,
+    LOOPBACK_NAMES,
     PASSWORD,
     ListenAddress,
     ServerState,
@@ -79,9 +80,8 @@ def run_serve(context: Context) -> int:
 
 def place_of(options: argparse.Namespace, environ: Mapping[str, str]) -> ListenAddress:
     """Where the server listens; raises ConfigRefused if anyone could answer and the operator did not allow it."""
-    place = ListenAddress(options.host, options.port)
-    if options.host == LOOPBACK:
-        return place
+    if options.host in LOOPBACK_NAMES:
+        return ListenAddress(LOOPBACK, options.port)
     if options.port is None:
         raise ConfigRefused("--host needs a fixed --port, which others can be told", remedy="add --port 4200")
     if not (environ.get(PASSWORD) or options.open_to_everyone):
@@ -90,7 +90,7 @@ def place_of(options: argparse.Namespace, environ: Mapping[str, str]) -> ListenA
             "one password and no users, and none is set",
             remedy=f"set {PASSWORD}=user:password in the environment; or say {OPEN}, where a proxy sees to it",
         )
-    return place
+    return ListenAddress(options.host, options.port)
 
 
 def secret_for(options: argparse.Namespace, environ: Mapping[str, str]) -> str:
@@ -350,7 +350,7 @@ def _again(context: Context) -> str:
         words += ["--webhooks", str(options.webhooks)]
     if options.host != LOOPBACK:
         words += ["--host", options.host, *([OPEN] if options.open_to_everyone else [])]
-    return shlex.join(words)
+    return shell_line(words)
 
 
 def _now() -> str:

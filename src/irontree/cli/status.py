@@ -14,12 +14,14 @@ from irontree.cli.inbox import approvals_waiting, is_listed, question_block
 from irontree.cli.loops import budget_blocks, budgets_json, loop_table
 from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines, listing
 from irontree.cli.parser import JSON, OK, argument
+from irontree.domain.plan import PublishPolicy
 from irontree.domain.state import Phase
 from irontree.domain.values import short_sha
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
 from irontree.services.questions.commands import next_command, question_json
 from irontree.services.questions.questions import Question, open_questions
 from irontree.services.record import World, read_world
+from irontree.services.views.checkout import lagging, targets
 from irontree.services.views.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 
 if TYPE_CHECKING:
@@ -53,13 +55,17 @@ class StatusView(NamedTuple):
     unknown: str = ""
     by_serve: bool = False
     """Whether `irontree serve`, once started, continues the open loop."""
+    targets: tuple[PublishPolicy, ...] = ()
+    """Where the work is published."""
+    checkout: tuple[str, ...] = ()
+    """What the user's own target branches lack, with what to do; read when it is shown."""
 
 
 def run(context: Context) -> int:
     """Print the overview; with `--watch`, again at each change until Ctrl-C."""
     app = context.look()
     if not context.options.watch:
-        _show(context, look(app))
+        _show(context, app, look(app))
         return OK
     from irontree.services.questions.listing import Revisions  # as below
 
@@ -69,14 +75,21 @@ def run(context: Context) -> int:
             glance = look(app, revisions)
             if glance != shown:
                 context.console.clear()
-                _show(context, glance)
+                _show(context, app, glance)
             shown = glance
             time.sleep(LOOK_EVERY)
     return OK
 
 
-def _show(context: Context, glance: StatusView) -> None:
-    context.console.show(lambda: as_json(glance), blocks(glance))
+def _show(context: Context, app: App, glance: StatusView) -> None:
+    told = with_checkout(app, glance)
+    context.console.show(lambda: as_json(told), blocks(told))
+
+
+def with_checkout(app: App, glance: StatusView) -> StatusView:
+    """The same with what git says of the user's own checkout."""
+    behind = tuple(f"{what} -> {remedy}" for what, remedy in lagging(app, glance.targets))
+    return glance._replace(checkout=behind)
 
 
 def look(app: App, revisions: Revisions | None = None) -> StatusView:
@@ -87,7 +100,7 @@ def look(app: App, revisions: Revisions | None = None) -> StatusView:
     approvals, unknown = approvals_waiting(app)
     asked, following = (*_asked(app, world, loops, revisions), *approvals), next_command(app, world, loops)
     goes_on = bool(still_open(loops)) and is_listed(app)
-    return StatusView(found, asked, skipped(loops, world), following, unknown, goes_on)
+    return StatusView(found, asked, skipped(loops, world), following, unknown, goes_on, targets(world))
 
 
 def _asked(app: App, world: World, loops: Sequence[Loop], revisions: Revisions | None) -> tuple[Question, ...]:
@@ -112,6 +125,7 @@ def as_json(glance: StatusView) -> dict[str, Any]:
         "next": _next(glance) or None,
         "problems": list(found.problems),
         "backup": found.backup,
+        "checkout": list(glance.checkout),
         "approvals_unknown": glance.unknown or None,
     }
 
@@ -130,6 +144,7 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
     yield from budget_blocks(found.budgets)
     yield from listing((*found.problems, *_undelivered(found.issues)), "bad", "Trouble")
     yield from listing(filter(None, (found.backup,)), "asks", "Warning")
+    yield from listing(glance.checkout, "asks", "Your checkout")
     yield from map(question_block, glance.asked)
     yield from listing(filter(None, (glance.unknown,)), "faint")
     if at_work := tuple(_at_work(glance)):
@@ -175,7 +190,7 @@ def _at_work(glance: StatusView) -> Iterator[Cell]:
     if found.active_loop:
         yield Cell(f"Loop at work: {found.active_loop}", "busy")
     elif found.serving:
-        yield Cell(f"Served here, and gone on with when it can be: {found.serving}", "busy")
+        yield Cell(f"Served here, and continued as soon as it can be: {found.serving}", "busy")
     in_log = any(asked.kind != "document" for asked in glance.asked)
     if not _anybody(found) and (in_log or glance.next):
         yield Cell("Nobody is at work here now.", "asks")

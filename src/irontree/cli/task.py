@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +16,11 @@ from irontree.cli.output import Cell, OutputBlock, Table, TextLines
 from irontree.cli.parser import OK, UsageError, argument
 from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
+from irontree.domain.gates import Gate
 from irontree.domain.graph import Graph
 from irontree.domain.halt import RULE
 from irontree.domain.plan import Plan
-from irontree.domain.text import nearest, one_line
+from irontree.domain.text import nearest, one_line, shell_path
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt_server
 from irontree.services.answers.answers import between_steps
@@ -29,6 +29,7 @@ from irontree.services.execution.steps import require_not_published, waits_with_
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_loop, foresee_plan
+from irontree.services.proposals.guard import gate_of_issue
 from irontree.services.proposals.proposal import ApprovalChoices, Draft, DraftTask, Proposal
 from irontree.services.proposals.sources import propose, resolve
 from irontree.services.record import read_world
@@ -124,11 +125,11 @@ def adopt_one(context: Context, app: App, number: int) -> int:
         raise UsageError(f"adopt takes issue-{number} in and stops there: for a plan or an approval, type '#{number}'")
     with app.driver.hold(f"issue-{number}, adopt", wait_seconds=WAIT_SECONDS):
         plan = adopt(app, number)
-    _tell(context, plan, number)
+    _tell(context, plan, number, gate_of_issue(read_world(app), plan))
     return OK
 
 
-def _tell(context: Context, plan: Plan, number: int) -> None:
+def _tell(context: Context, plan: Plan, number: int, gate: Gate | None) -> None:
     node, console = plan.nodes[0], context.console
     console.write(f"#{number}  adopted  {one_line(node.title)}  ({node.task_key}, revision {plan.spec_revision})\n")
     for question in node.open_questions:
@@ -137,8 +138,21 @@ def _tell(context: Context, plan: Plan, number: int) -> None:
         console.write("Answer in the issue: edit it, or add a comment with the criteria. Nothing is approved before.\n")
         console.write(f"Next, after that: irontree task '#{number}'\n")
         return
-    approve = f"irontree checkup unblock issue-{number} --approve {approval_name(plan)}"
-    console.write(f"Next: irontree task '#{number}'  (approves it and works on it), or {approve}\n")
+    console.write(f"Next: {next_after_adopting(plan, number, gate)}\n")
+
+
+def next_after_adopting(plan: Plan, number: int, gate: Gate | None) -> str:
+    """How the issue of *plan* is approved: by these commands, or behind a gate by comments alone."""
+    name = approval_name(plan)
+    if gate:
+        return (
+            f"somebody comments `/approve {name}` on #{number}, and the work starts. Commands cannot approve it: "
+            f"{gate.decide} there, while `irontree serve` looks."
+        )
+    return (
+        f"irontree task '#{number}'  (approves it and works on it), or "
+        f"irontree checkup unblock issue-{number} --approve {name}"
+    )
 
 
 # --- `irontree task`
@@ -169,7 +183,8 @@ def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
     close = suggested_document(intent.document, folder, root) if intent.document else None
     if close is None:
         return NotEligible(intent.reason, remedy=intent.remedy)
-    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shlex.quote(close)}")
+    from_root = os.path.relpath((folder / close).resolve(), root)
+    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shell_path(from_root)}")
 
 
 def _of_document(context: Context, app: App, document: Path) -> Proposal:
@@ -189,7 +204,7 @@ def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[
     """Show the proposal, or ask for approval and follow its loop (protocol, Intent Resolution)."""
     options = context.options
     if options.plan:
-        return show_plan(context, app, proposal, _plan_data(proposal))
+        return show_plan(context, app, proposal, plan_data(proposal))
     if options.what_if:
         titles = {node.task_key: node.title for node, _ in proposal.todo}
         return _show_ahead(context, foresee_plan(app, proposal.todo, proposal.draft.budget), titles)
@@ -243,7 +258,7 @@ def _doing(proposal: Proposal) -> str:
 
 def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[Prepared]) -> int:
     """Resume a halted loop, complete or without one task, or end it (protocol, Halt Semantics)."""
-    loop = loops.require_open(loops.read_loop(app, intent.loop_id))
+    loop = loops.require_open(loops.read_loop(app, intent.loop_id)) if intent.loop_id else loops.only_open(app)
     if context.options.what_if:
         return _show_loop_ahead(context, app, loop, intent)
     if intent.action == "cancel":
@@ -296,11 +311,11 @@ def _expected(app: App, draft: Draft) -> dict[str, int]:
     return {task.node.task_key: task.number for task in draft.tasks}
 
 
-def _plan_data(proposal: Proposal) -> dict[str, object]:
+def plan_data(proposal: Proposal) -> dict[str, object]:
     """`--plan --json`: the name to approve, the tasks, what is left out, and warnings."""
     draft = proposal.draft
     return {
-        "name": proposal.name,
+        "name": proposal.shown_name,
         "loop_id": proposal.loop_id,
         "intent": proposal.intent,
         **({"spec_revision": proposal.revision, "spec_path": draft.what} if draft.whole else {"query": draft.what}),
@@ -354,7 +369,7 @@ VERBS: Final = {
             "intent",
             nargs="+",
             metavar="INTENT",
-            help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume LOOP_ID [continue|skip ISSUE|cancel]",
+            help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume [LOOP_ID] [continue|skip ISSUE|cancel]",
         ),
         argument("--plan", action="store_true", help="show the tree, its keys and revision; touch nothing"),
         argument("--what-if", action="store_true", help="show the steps that would follow; touch nothing"),

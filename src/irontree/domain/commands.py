@@ -6,7 +6,6 @@ The words are those of the table of halts (`domain/halt.py`). Pure: who may use 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -16,7 +15,7 @@ from irontree.domain.halt import RULES, VALUES, Choice
 from irontree.domain.ids import parse_issue, typed_issue
 from irontree.domain.requirements.markdown import lines_said
 from irontree.domain.state import ADOPTED
-from irontree.domain.text import suggestion
+from irontree.domain.text import shell_path, shown_name, suggestion
 
 _LINE: Final = re.compile(
     r" {0,3}(?:(?:[-*+]|\d{1,9}[.)]) {1,3})?/([a-z]+(?:-[a-z]+)*)(?![\w/-])[.:,;!]?(.*)", re.IGNORECASE
@@ -120,7 +119,8 @@ class Unclear:
 class ResumeLoop:
     """Resume a halted loop, skip one of its tasks, or end it."""
 
-    loop_id: str
+    loop_id: str | None = None
+    """`None`: the one that is open."""
     action: Action = "continue"
     skipped: str | None = None
     """An issue, as users type it, or a task key."""
@@ -202,25 +202,25 @@ def _unclear(text: str) -> Unclear:
 
 def _no_document(path: str) -> Unclear:
     """A document that does not exist; the remedy writes to that very path, so it overwrites none."""
-    example = f"`irontree example > {shlex.quote(path)}` writes one to start from"
-    return Unclear(f"there is no file {path}", example, document=path)
+    example = f"`irontree example > {shell_path(path)}` writes one to start from"
+    return Unclear(f"there is no file {shown_name(path)}", example, document=path)
 
 
 def _resume(text: str) -> Intent | None:
-    match text.split():
-        case ["resume"]:
-            return Unclear("Which loop is to be resumed?", "`irontree loops` lists them: irontree task resume LOOP_ID")
-        case ["resume", loop_id] | ["resume", loop_id, "continue"]:
+    verb, *words = text.split()
+    if verb != "resume":
+        return None
+    loop_id = words.pop(0) if words and words[0] not in get_args(Action) else None
+    match words:
+        case [] | ["continue"]:
             return ResumeLoop(loop_id)
-        case ["resume", loop_id, "skip", issue]:
+        case ["skip", issue]:
             return ResumeLoop(loop_id, "skip", issue)
-        case ["resume", loop_id, "cancel"]:
+        case ["cancel"]:
             return ResumeLoop(loop_id, "cancel")
-        case ["resume", _, *action]:
-            close = suggestion(action[0], get_args(Action)) or "."
-            return Unclear(f"“{' '.join(action)}” is no way to resume{close}", "continue, skip ISSUE, or cancel")
         case _:
-            return None
+            close = suggestion(words[0], get_args(Action)) or "."
+            return Unclear(f"“{' '.join(words)}” is no way to resume{close}", "continue, skip ISSUE, or cancel")
 
 
 def _adopt(text: str) -> Intent | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,14 +24,18 @@ from irontree.domain.values import ReplyMode
 
 MAX_CHARACTERS: Final = 60_000
 """Below the 65,536 that GitHub takes."""
+MAX_TOLD: Final = 10_000
+"""What evidence leaves of them to the rest of a comment."""
 
 _MARKER = re.compile(r"^<!-- irontree:[\w:.-]+ -->$", re.MULTILINE)
 _KEPT = re.compile(
     r"https?://[^\s<>()\[\]\"'`]+"
-    r"|(?<![\w-])(?:[0-9a-f]{8}(?:-[0-9a-f]{8}){1,2}|revision [0-9a-f]{8})(?![\w-])"
+    r"|(?<![\w-])(?:[0-9a-f]{8}(?:-[0-9a-f]{8}){1,2}|revision [0-9a-f]{8}|commit [0-9a-f]{7})(?![\w-])"
 )
-"""Addresses, and what an approval names: a person has to type that."""
+"""Addresses, what an approval names (a person has to type that), and a commit that is called one."""
 _PATH = r"[^\s`'\"()\[\]]"
+# The files of the local forge are its pages: whoever reads a comment there has them.
+_LOCAL_PAGE = r"\.mino/forge/(?:issues|pulls)/\d{4,9}\.md(?![\w/-])"
 _EVENTS = "|".join(sorted((*ISSUE_EVENTS, *LOOP_EVENTS), key=len, reverse=True))
 _FIELDS = "|".join(name.replace("_", "[ _]") for name in IssueEvent.model_fields if "_" in name)
 
@@ -52,13 +56,27 @@ def _no_hex(found: re.Match[str]) -> str:
     return f"{int(found[0]):,}" if found[0].isdecimal() else "(commit)"
 
 
-_RULES: Final = (
+def _no_local_path(found: re.Match[str]) -> str:
+    """Keep the page of an issue or a request of the local forge, from the repository on."""
+    page = re.search(_LOCAL_PAGE, found[0])
+    return page[0] if page and not found[0][page.end() :].strip(".,:;") else "(a local file)"
+
+
+_HIDES: Final = (
     _Rule("a secret", re.compile(SECRET), HIDDEN),
     _Rule("a login in an address", re.compile(LOGIN_IN_URL), WITHOUT_LOGIN),
-    _Rule("raw HTML", re.compile(r"<(?=[!/?a-z])", re.IGNORECASE), "&lt;"),
+)
+_HTML: Final = _Rule("raw HTML", re.compile(r"<(?=[!/?a-z])", re.IGNORECASE), "&lt;")
+_RULES: Final = (
+    *_HIDES,
+    _HTML,
     _Rule("a code fence", re.compile("`{3,}|~{3,}"), "'''"),
     _Rule("a dump of the event log", re.compile(r"^[ \t]*-{3,}", re.MULTILINE), "\N{EM DASH}"),
-    _Rule("a path under .mino", re.compile(rf"{_PATH}{{0,256}}(?<!\w)\.mino\b{_PATH}*"), "(a local file)"),
+    _Rule(
+        "a path under .mino",
+        re.compile(rf"(?!(?<!{_PATH}){_LOCAL_PAGE}){_PATH}{{0,256}}(?<!\w)\.mino\b{_PATH}*"),
+        _no_local_path,
+    ),
     _Rule("a YAML block", re.compile(r"\biron_tree\s*:"), "iron tree"),
     _Rule("a machine field", re.compile(rf"\b({_FIELDS})\s*:", re.IGNORECASE), "\\1 \N{EN DASH}"),
     _Rule(
@@ -99,17 +117,39 @@ def comment_problems(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+EVIDENCE: Final = "### What is to be accepted"
+"""The line below which a status comment shows what a person decides on (R10)."""
+_FENCED: Final = re.compile(r"^(`{3,})\w*\n.*?^\1$", re.MULTILINE | re.DOTALL)
+_FOLDED: Final = re.compile(r"^(?:</?details>|<summary>[^<>]*</summary>)$", re.MULTILINE)
+
+
+def told_part(text: str) -> str:
+    """A status comment without its evidence, which holds words of agents."""
+    return text.partition(f"\n{EVIDENCE}\n")[0]
+
+
 def status_problems(text: str) -> tuple[str, ...]:
-    """As `comment_problems`; a status comment holds only a heading, `Reason:`, `Action:`, and links."""
-    heading, *lines = [line for line in _MARKER.sub("", text).splitlines() if line.strip()] or [""]
+    """As `comment_problems`; a status comment holds a heading, `Reason:`, `Action:`, and links; then its evidence."""
+    told = told_part(text)
+    heading, *lines = [line for line in _MARKER.sub("", told).splitlines() if line.strip()] or [""]
     matches = [_LINE.fullmatch(line) for line in lines]
     labels = [match["label"] or match["link"] for match in matches if match]
-    problems = list(comment_problems(text))
+    problems = [*comment_problems(told), *_evidence_problems(text[len(told) :])]
     if not _HEADING.fullmatch(heading):
         problems.append("no heading that names the issue")
     if not all(matches) or len(set(labels)) < len(labels) or "Action" not in labels:
         problems.append("more or less than Reason, Action and links")
     return tuple(problems)
+
+
+def _evidence_problems(text: str) -> Iterator[str]:
+    """What forbids showing that evidence: names, commits and a diff are its contents, so less does."""
+    visible = _MARKER.sub("", text)
+    yield from (rule.problem for rule in _HIDES if rule.pattern.search(visible))
+    if _HTML.pattern.search(_FOLDED.sub("", _FENCED.sub("", visible))) or "<!--" in visible:
+        yield _HTML.problem
+    if len(text) > MAX_CHARACTERS - MAX_TOLD:
+        yield f"more than {MAX_CHARACTERS - MAX_TOLD:,} characters of evidence"
 
 
 def reply_problems(text: str) -> tuple[str, ...]:
@@ -219,6 +259,8 @@ class Opportunity:
     written_by_a_person: bool = False
     """Whether the issue was adopted, so that its author is not this program."""
     replied: bool = False
+    unanswered: bool = False
+    """Whether it is done, and the last word on the issue is a question, a failure, or that of its author."""
 
 
 def dispatch_reply(mode: ReplyMode, at: Opportunity) -> ReplyDecision:
@@ -229,6 +271,8 @@ def dispatch_reply(mode: ReplyMode, at: Opportunity) -> ReplyDecision:
         return ReplyDecision(False, "there is a reply about this attempt already")
     if mode == "always":
         return ReplyDecision(True, "comment.reply is always")
+    if at.unanswered:
+        return ReplyDecision(True, "the issue would end without a word that it is done")
     if is_actionable(at.note):
         return ReplyDecision(True, "the note asks the reader to do something")
     if at.promoted and at.written_by_a_person:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from irontree.domain.halt import RULES, concerns_one_issue, halt_of
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import few
 from irontree.domain.timestamps import moment
 from irontree.domain.values import HaltReason
 
@@ -239,14 +240,8 @@ def _waits_for(scope: Scope, key: str) -> str:
         return f"{key} is in no plan"
     if node.executability == "container":
         open_children = [child for child in scope.children.get(key, ()) if not _done(scope, child)]
-        return f"{key} waits for its children {_list(open_children) or '(it has none: break it down)'}"
-    return f"{key} waits for {_list(dep for dep in node.depends_on if not _done(scope, dep))}"
-
-
-def _list(keys: Iterable[str]) -> str:
-    found = list(keys)
-    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    return ", ".join(found[:_LISTED]) + more
+        return f"{key} waits for its children {few(open_children, _LISTED) or '(it has none: break it down)'}"
+    return f"{key} waits for {few([dep for dep in node.depends_on if not _done(scope, dep)], _LISTED)}"
 
 
 # --- Forecast: what a loop would do if every attempt went well

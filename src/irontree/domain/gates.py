@@ -36,7 +36,12 @@ class Gate(Value):
     def words(self) -> str:
         """What it asks for: the subject of a sentence."""
         people = "somebody" if self.approvers == 1 else f"{self.approvers} people"
-        return f"{people} with write access{', not who asked for the work,' if self.not_requester else ''}"
+        return f"{people} with write access{' who did not ask for the work' if self.not_requester else ''}"
+
+    @property
+    def decide(self) -> str:
+        """The same with its verb: `2 people with write access decide`."""
+        return f"{self.words} decide{'s' if self.approvers == 1 else ''}"
 
     def and_also(self, other: Gate) -> Gate:
         """What passes both: as many people as either asks for, and nobody whom either leaves out."""
@@ -78,10 +83,29 @@ class Gates(Value):
         return tuple((kind, gate) for kind, gate in found if gate)
 
 
+Verdict = Literal["passed", "unidentified", "too_few"]
+
+
+def judge(
+    gate: Gate | None, people: Collection[str] = (), requesters: Collection[str] = (), *, by_timer: bool = False
+) -> Verdict:
+    """Whether an answer or an approval passes *gate*: the one rule for every way to give it (R20).
+
+    *people* are the accounts that gave it and that the forge verified, which it does of comments alone: a form, a
+    terminal, a command and an automation know nobody (`unidentified`). A timer passes every gate, because a block that
+    only has to wait ends by itself.
+    """
+    if gate is None or by_timer:
+        return "passed"
+    if not people:
+        return "unidentified"
+    return "passed" if len(gate.counted(people, requesters)) >= gate.approvers else "too_few"
+
+
 # --- Approvals in forms, before anything is in the log
 
 
-_KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8})-")
+_KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8}(?:-[0-9a-f]{8}\b)?)\b")
 
 
 def require_typed(given: str, name: str, *, enough: str = "") -> None:

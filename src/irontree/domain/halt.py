@@ -112,7 +112,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "Your approval is needed",
         "issue",
         (
-            Choice("approve", "approve the new revision", ("revision",), permits=True),
+            Choice("approve", "approve this revision", ("revision",), permits=True),
             _special("approve-keep", "approve; keep what was removed"),
             _special("approve-reopen", "approve; begin again what is done and changed"),
             _special("approve-keep-reopen", "approve; keep what was removed, begin again what is done and changed"),
@@ -164,48 +164,90 @@ def halt_of(state: TaskState) -> HaltRule | None:
     return RULE["blocked"] if state.problem else _BY_PHASE.get(state.phase)
 
 
-CONCERN_ONE_ISSUE: Final = frozenset(
-    {
-        "cancelled",
-        "closed-outside",
-        "content-refused",
-        "deleted-outside",
-        "merge-conflict",
-        "merged-elsewhere",
-        "merged-meanwhile",
-        "merged-without-it",
-        "reopened-outside",
-        "request-branch-left",
-        "request-branch-moved",
-        "request-closed",
-        "same-failure",
-    }
-)
-"""The blocking checks about one issue's own work, from which `loop.on_halt: go_on` lets other issues go on (R17)."""
-CONCERN_ALL: Final = frozenset(
-    {
-        *("agent-not-authenticated", "agent-not-started", "agent-unreachable", "no-review", "rate-limited"),
-        *("authentication", "no-write-access", "remote-checked-out", "remote-missing", "remote-not-found"),
-        *("remote-refused", "remote-unavailable"),
-        *("forge-access", "forge-archived", "forge-empty", "forge-issues"),
-        *("forge-protected", "forge-pull-requests", "forge-token"),
-        *("branch-name-taken", "hook-declined", "protected-branch", "publication-refused", "request-refused"),
-        *(
-            "checkout-half-moved",
-            "checkout-not-clean",
-            "detached-head",
-            "dirty-working-tree",
-            "missing-identity",
-            "no-commits",
-        ),
-        *("dependency-gone", "target-branch-missing", "target-broken", "target-gone", "target-rewritten"),
-        *("hooks-missing", "lfs-missing", "partial-clone", "shallow-repository", "submodules"),
-        *("container-engine", "container-image", "workspace-not-ready"),
-        *("commit-refused", "run-interrupted"),
-        *("budget-unreadable", "configuration", "sequence-gap", "stale-loop-lease", "stale-run-lock"),
-    }
-)
-"""The other blocking checks: the next issue would meet the same, or the log says too little. They stop the loop."""
+def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
+    """The rule as it is asked about this issue: where work is proposed, the merge of its request accepts it (R15)."""
+    if rule.reason != "pending_acceptance" or not state.is_proposed:
+        return rule
+    merge = f"merge the request #{state.request}, or look now whether it is merged"
+    asked = (choice._replace(label=merge) if choice.name == "accept" else choice for choice in rule.choices)
+    return rule._replace(choices=tuple(asked))
+
+
+CONCERN_ONE_ISSUE: Final = {
+    "cancelled": "The work was cancelled",
+    "closed-outside": "The issue was closed before its work was done",
+    "content-refused": "The remote refuses the content",
+    "deleted-outside": "The issue is gone",
+    "merge-conflict": "The change conflicts with what is on the branch now",
+    "merged-elsewhere": "The pull request was merged into another branch",
+    "merged-meanwhile": "The pull request was merged though its work was not ready",
+    "merged-without-it": "The pull request was merged without the verified work",
+    "reopened-outside": "The issue was opened again after its work was done",
+    "request-branch-left": "The branch of a merged pull request is in the way",
+    "request-branch-moved": "Somebody else changed the branch of the pull request",
+    "request-closed": "The pull request was closed without being merged",
+    "same-failure": "Several attempts failed in the same way",
+}
+"""Blocking checks about one issue's own work, from which `loop.on_halt: go_on` lets other issues go on (R17).
+
+Each with its title: what a person reads first.
+"""
+CONCERN_ALL: Final = {
+    "agent-not-authenticated": "The agent has no access to its service",
+    "agent-not-started": "The agent's program cannot be started",
+    "agent-unreachable": "The agent cannot reach its service",
+    "authentication": "The remote asks for a login that nobody can give here",
+    "branch-name-taken": "Another branch takes the name of this one",
+    "budget-unreadable": "What the agent spends cannot be measured",
+    "checkout-half-moved": "The update of the checkout was cut off",
+    "checkout-not-clean": "Changes in the checkout are in the way",
+    "commit-refused": "The commit is refused",
+    "configuration": "The configuration names something that is not there",
+    "container-engine": "The container engine does not answer",
+    "container-image": "The container image is not on the machine",
+    "dependency-gone": "Work that this depends on was taken back",
+    "forge-access": "The account has no write access",
+    "forge-archived": "The repository is archived",
+    "forge-empty": "The repository has no commit yet",
+    "forge-issues": "The repository has no issues",
+    "forge-protected": "The branch is protected",
+    "forge-pull-requests": "The repository takes no pull requests",
+    "forge-token": "The token lacks a right",
+    "hook-declined": "A hook refuses the push",
+    "hooks-missing": "The hooks would be missing in the workspace",
+    "lfs-missing": "Git LFS is not set up",
+    "missing-identity": "It is not known who commits",
+    "no-commits": "The repository has no commit yet",
+    "no-review": "A reviewer gives no answer that can be used",
+    "no-write-access": "The remote takes no push from this account",
+    "partial-clone": "Parts of the repository are missing",
+    "protected-branch": "The branch is protected",
+    "publication-refused": "The work cannot be published",
+    "rate-limited": "The agent's service has a limit, and it is reached",
+    "remote-checked-out": "The remote has the branch checked out",
+    "remote-missing": "The remote is not known",
+    "remote-not-found": "The remote is not there",
+    "remote-refused": "The forge says no",
+    "remote-unavailable": "The remote does not answer",
+    "request-refused": "The forge does not take the pull request",
+    "run-interrupted": "Several attempts were cut off",
+    "sequence-gap": "Events are missing in the log",
+    "shallow-repository": "The history of the repository is not complete",
+    "stale-loop-lease": "Another tool left its loop behind",
+    "stale-run-lock": "Another tool left its lock behind",
+    "submodules": "The submodules would be missing in the workspace",
+    "target-branch-missing": "The target branch is not there",
+    "target-broken": "The checks fail on the target branch without this change too",
+    "target-gone": "The target branch was deleted",
+    "target-rewritten": "The target branch was rewritten",
+    "workspace-not-ready": "The workspace could not be made ready",
+}
+"""The other blocking checks, with their titles. The next issue would meet the same, or the log says too little."""
+
+
+def block_title(check: str | None) -> str:
+    """The title of a block, also of a check that a newer version wrote."""
+    return (CONCERN_ONE_ISSUE | CONCERN_ALL).get(check or "", RULE["blocked"].title)
 
 
 def concerns_one_issue(state: TaskState) -> bool:

@@ -101,6 +101,7 @@ class Meta(_Keys):
     reason = _Key(_text)
     reasons = _Key(_texts)
     remedy = _Key(_text)
+    channel = _Key(_text)
     comment = _Key(_text)
     approvers = _Key(_texts)
     flow_run = _Key(_text)

@@ -156,7 +156,9 @@ class GateSettings(Section):
     """Decisions that only comments of people with write access make; `acceptance: {approvers: 2}`."""
 
     acceptance: GateSetting | None = Field(default=None, description="Of work that waits for a person's acceptance.")
-    approval: GateSetting | None = Field(default=None, description="Of an issue whose text or settings changed.")
+    approval: GateSetting | None = Field(
+        default=None, description="Of an issue that was adopted, or whose text or settings changed."
+    )
     failure: GateSetting | None = Field(default=None, description="To try again after the last attempt failed.")
     blocked: GateSetting | None = Field(default=None, description="To go on after something was in the way.")
 

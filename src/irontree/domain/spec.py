@@ -120,7 +120,7 @@ def deceptive_characters(text: str) -> Iterator[SpecProblem]:
     for number, line in enumerate(re.split("\r\n|\r|\n", text), start=1):
         match = _DECEPTIVE.search(line)
         if match:
-            what = f"the invisible character U+{ord(match[0]):04X} in column {match.start() + 1}"
+            what = f"the invisible character U+{ord(match[0][0]):04X} in column {match.start() + 1}"
             yield SpecProblem(number, what, "Remove it")
 
 

@@ -172,6 +172,16 @@ COLORS: Final[dict[str, str]] = {
     PENDING: "FBCA04",
 }
 """All seven are created on first use (contract, labels)."""
+DESCRIPTIONS: Final[dict[str, str]] = {
+    ADOPTED: "A person wrote this issue, and Iron Tree works on it",
+    NEEDS_BREAKDOWN: "Too large for one task: split it into smaller issues, then it can be worked on",
+    STAGE_TASK: "Known to Iron Tree; no work has begun",
+    STAGE_RUN: "An agent works on it, or is about to",
+    STAGE_VERIFY: "There is work to check: the checks run, or a person looks at the result",
+    STAGE_DONE: "Done: checked or accepted, and published",
+    PENDING: "A person must decide: the newest comment says how to accept the work or send it back",
+}
+"""What a person reads beside each label; at most 100 characters, because GitHub takes no more."""
 MANAGED: Final = frozenset({STAGE_TASK, STAGE_RUN, STAGE_VERIFY, STAGE_DONE, PENDING, NEEDS_BREAKDOWN})
 """The labels that follow the state; `iron-tree:adopted` stays once set, all other labels belong to the users.
 

@@ -6,7 +6,8 @@ A secret has the shape of a forge's or provider's token, or is the value of an e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 
@@ -23,6 +24,12 @@ def suggestion(text: str, known: Iterable[str], shown: str = "{}") -> str:
     return f"; did you mean {shown.format(close)}?" if close else ""
 
 
+def few(items: Sequence[str], most: int = 5) -> str:
+    """The first *most* of *items*, and how many there are besides."""
+    rest = len(items) - most
+    return f"{', '.join(items[:most])}{f' and {rest} more' if rest > 0 else ''}"
+
+
 # --- Characters that move a cursor, hide text, or show it in another order than it is in
 
 
@@ -33,8 +40,13 @@ ENDED_ESCAPES: Final = _SEQUENCE.format("")
 _LINE_ENDS: Final = "\r\n|[\r\x0b\x0c\x85\u2028\u2029]"
 _CONTROLS: Final = "\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
 _UNWANTED: Final = f"[{_CONTROLS}\ufeff\ud800-\udfff]"
-DECEPTIVE: Final = f"[{_CONTROLS}\x0b]"
-"""Characters not allowed in a document: approvers must see what they approve."""
+_TAGS: Final = "\u2060-\u2064\U000e0000-\U000e007f\U000e0100-\U000e01ef"
+"""Invisible everywhere, and able to hold a whole text: a model reads it, a person does not."""
+DECEPTIVE: Final = f"[{_CONTROLS}\x0b{_TAGS}]|[\u200b-\u200d\ufeff]{{2,}}"
+"""Characters not allowed in a document: approvers must see what they approve.
+
+Marks between words and in emoji stand alone; several in a row can hold a text as well.
+"""
 
 
 def harmless(text: str) -> str:
@@ -52,6 +64,53 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """*text* for a terminal, joined into one line."""
     return " ".join(printable(text).split())
+
+
+def sentence(text: str) -> str:
+    """*text* with a capital at its beginning, unless that is a name: code, a path, or a word with more than letters."""
+    first = text.split(" ", 1)[0].rstrip(",.:;")
+    return text[:1].upper() + text[1:] if first.replace("'", "").isalpha() and first.islower() else text
+
+
+# --- Words of commands to be copied into a shell
+
+
+def shell_word(word: str) -> str:
+    """*word* quoted for a POSIX shell, in characters that every terminal shows and no filter of ours changes.
+
+    Others are written by their bytes, in `$'…'`: line ends, bytes that are no text, marks that turn the direction.
+    """
+    if word.isprintable() and "  " not in word:
+        return shlex.quote(word)
+    return f"$'{re.sub('(?<= ) ', _octal, ''.join(map(_in_dollar_quotes, word)))}'"
+
+
+def shown_name(name: str) -> str:
+    """*name* in a sentence: as it is if all of it can be seen, else as in a shell, so that it passes for no other."""
+    return name if name.isprintable() else shell_word(name)
+
+
+def shell_path(path: str) -> str:
+    """A path as such a word; one that begins with a dash is no option."""
+    return shell_word(f"./{path}" if path.startswith("-") else path)
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """A command of these words."""
+    return " ".join(map(shell_word, words))
+
+
+def _in_dollar_quotes(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    return char if char.isprintable() else _octal(char)
+
+
+def _octal(char: str | re.Match[str]) -> str:
+    """Three octal digits for each byte; as file names are decoded, a byte that is no text is a surrogate."""
+    text = char if isinstance(char, str) else char[0]
+    errors = "surrogateescape" if "\udc80" <= text <= "\udcff" else "replace"
+    return "".join(f"\\{byte:03o}" for byte in text.encode("utf-8", errors))
 
 
 # --- Secrets

@@ -290,6 +290,8 @@ def moment_of(text: str) -> datetime:
 def read(path: Path) -> str:
     """The file's text. Raises RemoteFailed for one that is none, RemoteUnavailable where it cannot be read."""
     try:
+        if path.exists() and not path.is_file():  # a pipe would block
+            raise RemoteFailed(f"{path} is no file", remedy="move it away, or put a file in its place")
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise RemoteFailed(f"{path} is not UTF-8 text", remedy="save it as UTF-8") from error

@@ -5,9 +5,11 @@ A container is started by the engine's own program, and ended through it.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,7 @@ from irontree.domain.plan import ContainerSpec
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Blocker
 from irontree.processes.family import MARK
+from irontree.processes.handing import ask
 from irontree.processes.running import Captured, capture
 
 # What a program needs to find its tools, its own settings and the network. Whatever else the caller has (tokens of
@@ -57,6 +60,46 @@ def without_credentials(base: Mapping[str, str]) -> dict[str, str]:
 def credentials_in(base: Mapping[str, str]) -> dict[str, str]:
     """The credential for a forge that *base* has."""
     return {name: base[name] for name in sorted(FORGE_VARIABLES & base.keys())}
+
+
+CREDENTIALS: Final = "IRONTREE__CREDENTIALS"
+"""The variable with the socket at which a flow process is told the credential for the forge that its runner has."""
+TRIES: Final = 3
+PAUSE: Final = 0.2
+"""Seconds before a runner is asked again."""
+
+
+def given_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """This process's environment, and the credential for the forge that its runner has, if it has one.
+
+    Raises EnvironmentRefused if the runner lives and gives no answer.
+    """
+    path = environ.get(CREDENTIALS)
+    if path is None:
+        return dict(environ)
+    try:
+        return {**environ, **_told(path)}
+    except (FileNotFoundError, ConnectionRefusedError):  # the runner is gone, and a flow process ends with it
+        return dict(environ)
+
+
+def _told(path: str) -> dict[str, str]:
+    """The credential that the runner has; raises FileNotFoundError or ConnectionRefusedError if the runner is gone."""
+    trouble = ""
+    for _ in range(TRIES):
+        try:
+            told: dict[str, str] = json.loads(ask(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            raise
+        except (OSError, ValueError) as error:
+            trouble = str(error)
+            time.sleep(PAUSE)
+        else:
+            return told
+    raise EnvironmentRefused(
+        f"The process that serves the flows does not tell the credential for the forge: {trouble}",
+        remedy="where this does not end by itself, start `irontree serve` again",
+    )
 
 
 # --- The command lines by which a program runs in a container

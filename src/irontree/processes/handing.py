@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
-import os
 import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 SECONDS = 10.0
+"""A whole request takes no longer."""
+MOST_AT_ONCE = 32
+"""Requests: further ones wait for one of these to end."""
 ALIVE = ".irontree-alive"
 """The file that stays locked as long as we live, as in each of our scratch folders (`irontree.files`)."""
 _LONGEST = 1 << 20
@@ -27,15 +29,23 @@ _LONGEST_FOLDER = 60
 """Characters: the address of a socket has at most 104 on some systems."""
 
 
+def folder_of_sockets() -> Path:
+    """That of temporary files, or `/tmp` if its name leaves no room in a socket's address."""
+    usual = tempfile.gettempdir()
+    return Path(usual if len(usual) <= _LONGEST_FOLDER else "/tmp")  # noqa: S108  (a folder of our own is made in it)
+
+
 @contextmanager
 def handing(answer: Callable[[bytes], bytes]) -> Iterator[Path]:
-    """The socket at which each request gets its *answer*, from a thread, for as long as the block lasts.
+    """The socket at which each request gets its *answer*, from a thread of its own, for as long as the block lasts.
 
-    Its folder is readable by this user alone; if this process is killed, nothing secret is left in it.
+    A client that connects and says nothing keeps nobody waiting. The folder is readable by this user alone; if this
+    process is killed, nothing secret is left in it.
     """
-    short = None if len(tempfile.gettempdir()) <= _LONGEST_FOLDER else "/tmp"  # noqa: S108  (a folder of our own in it)
     with (
-        tempfile.TemporaryDirectory(prefix="irontree-handing-", ignore_cleanup_errors=True, dir=short) as folder,
+        tempfile.TemporaryDirectory(
+            prefix="irontree-handing-", ignore_cleanup_errors=True, dir=folder_of_sockets()
+        ) as folder,
         (Path(folder) / ALIVE).open("w", encoding="ascii") as alive,
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener,
     ):
@@ -51,48 +61,53 @@ def handing(answer: Callable[[bytes], bytes]) -> Iterator[Path]:
         finally:
             over.set()
             with contextlib.suppress(OSError):  # wakes the thread: closing alone does not, on every system
-                ask(str(path))
+                _connected(str(path)).close()
             thread.join(SECONDS)
 
 
 def _serve(listener: socket.socket, answer: Callable[[bytes], bytes], over: threading.Event) -> None:
+    free = threading.Semaphore(MOST_AT_ONCE)
     while not over.is_set():
         asking, _ = listener.accept()
+        free.acquire()
+        threading.Thread(target=_reply, args=(asking, answer, free), name="handing one", daemon=True).start()
+
+
+def _reply(asking: socket.socket, answer: Callable[[bytes], bytes], free: threading.Semaphore) -> None:
+    try:
         with asking, contextlib.suppress(OSError):
-            if over.is_set():
-                return
-            asking.settimeout(SECONDS)
             asking.sendall(answer(_everything(asking)))
+    finally:
+        free.release()
 
 
 def ask(path: str, request: bytes = b"") -> bytes:
     """The answer at that socket. Raises OSError if nobody answers there."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.settimeout(SECONDS)
-        asking.connect(path)
+    with _connected(path) as asking:
         asking.sendall(request)
         asking.shutdown(socket.SHUT_WR)
         return _everything(asking)
 
 
-CREDENTIALS = "IRONTREE__CREDENTIALS"
-"""The variable with the socket at which a flow process is told the credential for the forge that its runner has."""
-
-
-def given_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """This process's environment, and the credential for the forge that its runner has, if it has one."""
-    path = environ.get(CREDENTIALS)
-    if path is None:
-        return dict(environ)
+def _connected(path: str) -> socket.socket:
+    asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        return {**environ, **json.loads(ask(path))}
-    except OSError:  # the runner is gone, and a flow process ends with it
-        return dict(environ)
+        asking.settimeout(SECONDS)
+        asking.connect(path)
+    except OSError:
+        asking.close()
+        raise
+    return asking
 
 
 def _everything(talking: socket.socket) -> bytes:
-    said = bytearray()
-    while len(said) < _LONGEST and (more := talking.recv(4096)):
+    """What the other side says until it ends. Raises TimeoutError if that takes too long as a whole."""
+    end, said = time.monotonic() + SECONDS, bytearray()
+    while len(said) < _LONGEST:
+        talking.settimeout(max(end - time.monotonic(), 0.001))
+        more = talking.recv(4096)
+        if not more:
+            break
         said += more
     return bytes(said)
 

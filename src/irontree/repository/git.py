@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -367,6 +368,8 @@ _TRANSIENT = re.compile(
 _BEHIND = re.compile(r"^!\t.*\[(remote )?rejected\] \((non-fast-forward|fetch first|stale info)", re.MULTILINE)
 # git's whole message when a hook on our side exits with an error.
 _OWN_HOOK = re.compile(r"(?s)\A(?!.*(^!\t|\n!\t|fatal: )).*failed to push some refs")
+# A lock in the remote: of a push that is at work, or of one that was killed there.
+_REMOTE_LOCK = re.compile(r"cannot lock ref .*Unable to create '(?P<lock>.+\.lock)': File exists")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
@@ -388,6 +391,10 @@ def remote_failure(what: str, output: str) -> RemoteFailed:
         )
     if lock := lock_in_the_way(text):  # here, not there
         return RemoteUnavailable(message, remedy=way_past(Path(lock)))
+    if locked := _REMOTE_LOCK.search(text):
+        there = os.path.normpath(locked["lock"])
+        stays = "if it stays there and no git is at work in that repository, remove the file"
+        return RemoteUnavailable(f"{what}: the remote is locked by {there}; {stays}", remedy="remove it, then repeat")
     for refusal in () if _TRANSIENT.search(text) else _REFUSALS:
         if re.search(refusal.pattern, text, re.IGNORECASE):
             return PublicationRefused(message, reason=refusal.reason, remedy=refusal.remedy)

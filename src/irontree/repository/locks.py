@@ -17,12 +17,14 @@ from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from irontree.files import disk_errors, is_held, open_lock, take_lock
+from irontree.errors import EnvironmentRefused
+from irontree.files import disk_errors, is_held, open_lock, read_bytes, take_lock
 from irontree.processes.family import is_at_work
 
 _NUMBERS = count()
 _CLOCKS_DIFFER: Final = 2.0
 """Seconds by which a file system's clock may be behind ours."""
+_NOTE_BYTES: Final = 64 * 1024
 STANDING_SECONDS: Final = 60.0
 """From this age on a lock without a living git counts as left behind."""
 
@@ -184,9 +186,12 @@ def _abandoned(path: Path) -> _Note | None:
     if is_held(path):
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        data = read_bytes(path, _NOTE_BYTES)
+        if data is None:
+            return None
+        found = json.loads(data)
         note = _Note(path, str(found["command"]), Path(found["git_dir"]).resolve(), float(found["since"]))
-    except (FileNotFoundError, IsADirectoryError):
+    except EnvironmentRefused:  # a folder
         return None
     except (ValueError, KeyError, TypeError, RecursionError):  # it died while it wrote this: no command had begun
         note = None

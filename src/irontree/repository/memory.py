@@ -17,6 +17,7 @@ from irontree.ports import (
     BackupFailure,
     Blocker,
     Cancellation,
+    Checkout,
     CommitRefused,
     Committed,
     Document,
@@ -25,6 +26,7 @@ from irontree.ports import (
     Moved,
     Published,
     Rewritten,
+    Standing,
     Workspace,
     WorkspaceName,
 )
@@ -115,16 +117,15 @@ class MemoryRepository:
     def user_name(self) -> str | None:
         return "Memory User"
 
-    def preflight(
-        self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
-    ) -> tuple[Blocker, ...]:
-        """Uncommitted files, and the blockers that a test has set."""
-        del workspace
-        committed = self.commits[self.refs[_head(policy.target_branch)]].files
-        found = read_files(self.root)
-        dirty = sorted(p for p in {**committed, **found} if committed.get(p) != found.get(p) and p not in exempt)
-        blockers = [Blocker("dirty-working-tree", f"in no commit: {', '.join(dirty)}", "commit them")] if dirty else []
-        return (*blockers, *self.blockers)
+    def preflight(self, policy: PublishPolicy, workspace: WorkspacePolicy) -> tuple[Blocker, ...]:
+        """The blockers that a test has set."""
+        del policy, workspace
+        return tuple(self.blockers)
+
+    def checkout(self, policy: PublishPolicy, *, exempt: Sequence[str] = ()) -> Checkout:
+        """The target is always checked out."""
+        changed = _changed(self.commits[self.refs[_head(policy.target_branch)]].files, read_files(self.root))
+        return Checkout(self._tip(policy), uncommitted=tuple(path for path in changed if path not in exempt))
 
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         self._talk(policy)
@@ -135,11 +136,14 @@ class MemoryRepository:
         tip = self._tip(policy)
         return self._see(policy, tip) if branch in self.remote or not policy.remote else tip
 
-    def ahead(self, policy: PublishPolicy) -> int:
+    def standing(self, policy: PublishPolicy) -> Standing:
         own, there = self.refs.get(_head(policy.target_branch)), self.remote.get(policy.target_branch)
         if policy.remote is None or own is None or there is None:
-            return 0
-        return len(set(self.history(own)) - set(self.history(there)))
+            return Standing()
+        mine, theirs = set(self.history(own)), set(self.history(there))
+        ahead, behind = len(mine - theirs), len(theirs - mine)
+        unsaved = ", ".join(self._unsaved(own, there)) if behind and not ahead else ""
+        return Standing(ahead, behind, unsaved, "git pull" if behind else "")
 
     def has_published(self, sha: str, policy: PublishPolicy) -> bool:
         """Whether the target has *sha* in its history; it is always as it was last fetched."""
@@ -284,12 +288,15 @@ class MemoryRepository:
             return True
         if sha in self.history(current):
             return True
-        found, old = read_files(self.root), self.commits[current].files
-        unsaved = any(found.get(path) != old.get(path) for path in _changed(old, self.commits[sha].files))
-        if unsaved or current not in self.history(sha):
+        if current not in self.history(sha) or self._unsaved(current, sha):
             return False
         self._move(branch, sha)
         return True
+
+    def _unsaved(self, current: str, sha: str) -> tuple[str, ...]:
+        """Files that the user changed and that differ between the two commits."""
+        found, old = read_files(self.root), self.commits[current].files
+        return tuple(p for p in _changed(old, self.commits[sha].files) if found.get(p) != old.get(p))
 
     def _tracked(self, path: str) -> bool:
         return any(path in commit.files for commit in self.commits.values())

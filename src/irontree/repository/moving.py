@@ -21,6 +21,7 @@ from typing import Final, Literal, NamedTuple
 
 from irontree.errors import EnvironmentRefused
 from irontree.files import Disk, disk_errors, is_abandoned, read_bytes
+from irontree.repository.checkout import InTheWay, in_the_way
 from irontree.repository.git import AGAIN_SECONDS, Git, lock_in_the_way, said, shown, was_killed
 
 Settled = Literal["finished", "undone", "left"]
@@ -34,6 +35,8 @@ _HALF_WAY: Final = re.compile(
     r"unable to (write|unlink|create file)|cannot lock ref|update_ref failed|No space left", re.IGNORECASE
 )
 """How git says that it failed behind its first change; what it refuses before has none of these words."""
+_FORWARD: Final = ("--quiet", "--ff-only", "--no-squash", "--no-overwrite-ignore")
+"""Git would write over ignored files, and the user's `branch.*.mergeOptions` may ask it not to move the branch."""
 _SHA: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DISK: Final = Disk()
 
@@ -71,32 +74,40 @@ class _Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """Moves checkouts of the repository of *git*; at most one move is recorded, in *record*."""
+    """Moves checkouts of the repository of *git*, whose git folder is *common_dir*; records one move at most."""
 
     git: Git
-    record: Path
+    common_dir: Path
     note: Callable[[str], None]
 
-    def fast_forward(self, worktree: Path, branch: str, sha: str) -> str | None:
-        """Move *branch*, checked out at *worktree*, ahead to *sha*; returns git's refusal, or `None`."""
+    @property
+    def record(self) -> Path:
+        """The file with the move that is under way."""
+        return self.common_dir / "irontree" / "move.json"
+
+    def fast_forward(self, worktree: Path, branch: str, sha: str) -> InTheWay | None:
+        """Move *branch*, checked out at *worktree*, ahead to *sha*; returns why it stays, or `None`."""
+        there = self.git.at(worktree)
         try:
             self.settle()
             before = self.git.repo.commit_of(branch)
             if before is None or self.git.repo.contains(before, sha):
                 return None
+            if found := in_the_way(there, before, sha):
+                return found
             move = Move(str(worktree), branch, before, sha)
             _DISK.write_durably(self.record, json.dumps(move._asdict()).encode())
-            refused = self._merge(self.git.at(worktree), sha)
+            refused = self._merge(there, sha)
             self.record.unlink(missing_ok=True)
         except EnvironmentRefused as error:  # what was recorded is settled later
-            return error.message
-        return refused
+            refused = error.message
+        return None if refused is None else InTheWay(refused, "put that right")
 
     def _merge(self, there: Git, sha: str) -> str | None:
         refused = ""
         for pause in (0.0, *AGAIN_SECONDS):
             time.sleep(pause)
-            done = there.run("-c", "merge.autoStash=false", "merge", "--quiet", "--ff-only", sha)
+            done = there.run("-c", "merge.autoStash=false", "merge", *_FORWARD, sha)
             killed, refused = was_killed(done), said(done).strip()
             if done.ok or ((killed or _HALF_WAY.search(refused)) and self._settled(ahead=killed) == "finished"):
                 return None

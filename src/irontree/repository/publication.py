@@ -5,27 +5,18 @@ Nothing of others is overwritten, rewritten or deleted (protocol, multi-agent gi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.settings import leads_out
+from irontree.domain.text import shell_word
 from irontree.errors import NoSuchBranch, PublicationRefused, RemoteUnavailable
-from irontree.ports import Blocker, Moved, Published, Rewritten
+from irontree.ports import Blocker, Moved, Published, Rewritten, Standing
 from irontree.processes import Completed
-from irontree.repository.git import (
-    DURABLY,
-    FETCH,
-    Git,
-    is_behind,
-    lock_in_the_way,
-    remote_failure,
-    said,
-    shown,
-    way_past,
-)
-from irontree.repository.location import worktrees
+from irontree.repository.checkout import InTheWay, in_the_way, is_held, worktree_of
+from irontree.repository.git import DURABLY, FETCH, Git, is_behind, lock_in_the_way, remote_failure, said, way_past
 from irontree.repository.moving import Move, Moving
 from irontree.repository.settings import Settings
 
@@ -114,53 +105,69 @@ def publish_here(moving: Moving, sha: str, policy: PublishPolicy, onto: str | No
     refused = _fast_forward(moving, sha, branch, current)
     if refused is None:
         return Published(sha)
-    if lock := lock_in_the_way(refused):
+    if lock := lock_in_the_way(refused.what):
         raise RemoteUnavailable(
-            f"another git command is at work in your checkout: {refused}", remedy=way_past(git.folder / lock)
+            f"another git command is at work in your checkout: {refused.what}", remedy=way_past(git.folder / lock)
         )
     raise PublicationRefused(
-        f"your checkout of {policy.target_branch} cannot take up the new commit: {refused}",
+        f"your checkout of {policy.target_branch} cannot take up the new commit: {refused.what}",
         reason="checkout-not-clean",
-        remedy="commit or stash your changes there, then go on",
+        remedy=f"{refused.remedy}, then go on",
     )
 
 
 def _follow(moving: Moving, sha: str, policy: PublishPolicy) -> str | None:
     """Bring the user's checkout of the branch up to what was published; a warning if it cannot follow."""
     git = moving.git
-    own, checked_out = git.repo.commit_of(local_branch(policy)), _worktree_of(git, local_branch(policy))
+    own, checked_out = git.repo.commit_of(local_branch(policy)), worktree_of(git, local_branch(policy))
     if own is None or checked_out is None:
         return None  # nobody stands on it: nothing of the user's is moved behind their back
     refused = moving.fast_forward(checked_out, local_branch(policy), sha)
     if refused is None:
         return None
-    theirs = f"{policy.remote}/{policy.target_branch}"
-    if not git.repo.contains(sha, own):
-        return (
-            f"your own {policy.target_branch} could not follow: it has commits that {theirs} has not; "
-            "`git pull --rebase` puts them on top, then `git push`"
-        )
-    command = f"git merge --ff-only {theirs}"
-    return f"your own {policy.target_branch} could not follow; when you are ready: `{command}` ({refused})"
+    is_behind_only = git.repo.contains(sha, own)
+    what = refused.what if is_behind_only else f"it has commits that {policy.remote}/{policy.target_branch} has not"
+    way = _catch_up(policy, _where(git, checked_out), refused if is_behind_only else None, ahead=not is_behind_only)
+    return f"your own {policy.target_branch} could not follow: {what} ({way})"
 
 
-def _fast_forward(moving: Moving, sha: str, branch: str, current: str) -> str | None:
-    """Move the local *branch* from *current* to *sha*, which contains it; returns git's refusal, else `None`."""
-    checked_out = _worktree_of(moving.git, branch)
+def standing(git: Git, policy: PublishPolicy) -> Standing:
+    """How the user's own target branch stands to the remote's, as last fetched; see the port."""
+    if policy.remote is None:
+        return Standing()
+    theirs, own = tracking_branch(policy), local_branch(policy)
+    counted = git.find("rev-list", "--left-right", "--count", f"{own}...{theirs}", "--")  # none if one is not there
+    ahead, behind = map(int, counted.split()) if counted else (0, 0)
+    checked_out = worktree_of(git, own) if behind else None
+    if checked_out is None:
+        return Standing(ahead)
+    found = None if ahead else in_the_way(git.at(checked_out), own, theirs)
+    way = _catch_up(policy, _where(git, checked_out), found, ahead=bool(ahead))
+    return Standing(ahead, behind, found.what if found else "", way)
+
+
+def _where(git: Git, worktree: Path) -> str:
+    return "" if worktree == git.folder else f" -C {shell_word(str(worktree))}"
+
+
+def _catch_up(policy: PublishPolicy, where: str, found: InTheWay | None, *, ahead: bool) -> str:
+    """How the user brings the own target branch up to the remote's, once what was *found* is out of the way."""
+    remote, branch = policy.remote, policy.target_branch
+    if ahead:
+        return f"`git{where} pull --rebase {remote} {branch}` puts your commits on top, then `git{where} push`"
+    command = f"`git{where} pull --ff-only {remote} {branch}`"
+    return f"{found.remedy}, then {command}" if found else command
+
+
+def _fast_forward(moving: Moving, sha: str, branch: str, current: str) -> InTheWay | None:
+    """Move the local *branch* from *current* to *sha*, which contains it; returns what is in the way, else `None`."""
+    checked_out = worktree_of(moving.git, branch)
     if checked_out is not None:
         return moving.fast_forward(checked_out, branch, sha)
+    if is_held(moving.common_dir, branch):
+        return InTheWay("a rebase or a bisect that returns to it is under way", "finish it or abort it")
     done = moving.git.run(*DURABLY, "update-ref", branch, sha, current)
-    return None if done.ok else said(done).strip()
-
-
-def _worktree_of(git: Git, branch: str) -> Path | None:
-    """The worktree with *branch* checked out. For a submodule git lists its git folder: that means ours."""
-    if git.repo.stands_at(branch):
-        return git.folder
-    for worktree in worktrees(git):
-        if worktree.branch == branch:
-            return worktree.path if (worktree.path / ".git").exists() else git.folder
-    return None
+    return None if done.ok else InTheWay(said(done).strip(), "put that right")
 
 
 def target_gone(policy: PublishPolicy, lost: str) -> PublicationRefused:
@@ -195,19 +202,17 @@ def tracking_branch(policy: PublishPolicy) -> str:
 # --- Blockers of a run (protocol, phase 3), each with its remedy
 
 
-_SHOWN_PATHS = 5
-# Number of fields before the path in an entry of `git status --porcelain=v2`: changed, unmerged, untracked.
-_FIELDS = {"1": 8, "u": 10, "?": 1}
+def blockers(moving: Moving, publish: PublishPolicy, workspace: WorkspacePolicy) -> tuple[Blocker, ...]:
+    """All blockers, the most basic first, from the local repository alone.
 
-
-def blockers(
-    moving: Moving, publish: PublishPolicy, workspace: WorkspacePolicy, exempt: Sequence[str]
-) -> tuple[Blocker, ...]:
-    """All blockers, the most basic first, from the local repository alone."""
-    git, settings = moving.git, moving.git.repo.settings
-    cut_off = moving.pending()
-    checkout = (_half_moved(cut_off),) if cut_off else _checkout(git, publish, exempt)
-    return (*checkout, *_identity(settings), *_target(git, publish, settings, workspace))
+    What the user has checked out and changed is none: work starts from commits, in a clone (decision 0021).
+    """
+    settings, cut_off = moving.git.repo.settings, moving.pending()
+    return (
+        *((_half_moved(cut_off),) if cut_off else ()),
+        *_identity(settings),
+        *_target(moving.git, publish, settings, workspace),
+    )
 
 
 def _half_moved(move: Move) -> Blocker:
@@ -217,55 +222,6 @@ def _half_moved(move: Move) -> Blocker:
         f"the fast-forward of {move.worktree} to {move.after[:12]} was cut off",
         "commit nothing there: `irontree checkup repair` finishes or undoes it, and leaves your own changes alone",
     )
-
-
-class Checkout(NamedTuple):
-    """The user's checkout: whether it has a commit, its branch (`None` if detached), and uncommitted paths."""
-
-    has_commit: bool
-    branch: str | None
-    changed: tuple[str, ...]
-
-    def uncommitted(self, exempt: Sequence[str] = ()) -> tuple[str, ...]:
-        """Paths with changes that are in no commit, untracked ones too; never `.mino/` and *exempt*."""
-        spared = (".mino", *(path.rstrip("/") for path in exempt))
-        return tuple(
-            shown(path) for path in self.changed if not any(path == s or path.startswith(f"{s}/") for s in spared)
-        )
-
-
-def read_checkout(git: Git) -> Checkout:
-    """Read the state of the checkout from git, without touching its index."""
-    entries = git.repo.paths(
-        *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"),
-        *("--no-renames", "--ignore-submodules=untracked"),
-    )
-    about = dict(entry[2:].split(" ", 1) for entry in entries if entry.startswith("# "))
-    branch = about["branch.head"]
-    return Checkout(
-        has_commit=about["branch.oid"] != "(initial)",
-        branch=None if branch == "(detached)" else branch,
-        changed=tuple(entry.split(" ", _FIELDS[entry[0]])[-1] for entry in entries if entry[0] in _FIELDS),
-    )
-
-
-def _checkout(git: Git, publish: PublishPolicy, exempt: Sequence[str]) -> Iterator[Blocker]:
-    checkout = read_checkout(git)
-    if not checkout.has_commit:
-        yield Blocker("no-commits", "the repository has no commit yet", "make the first: `git commit`")
-        return
-    if checkout.branch is None:
-        yield Blocker(
-            "detached-head", "your checkout is on no branch (detached HEAD)", f"git switch {publish.target_branch}"
-        )
-    dirty = checkout.uncommitted(exempt)
-    if dirty:
-        more = f" and {len(dirty) - _SHOWN_PATHS} more" if len(dirty) > _SHOWN_PATHS else ""
-        yield Blocker(
-            "dirty-working-tree",
-            f"changes that are in no commit: {', '.join(dirty[:_SHOWN_PATHS])}{more}",
-            "commit them or put them aside (`git stash --include-untracked`): work starts from what is committed",
-        )
 
 
 def _identity(settings: Settings) -> Iterator[Blocker]:
@@ -287,6 +243,8 @@ def _target(git: Git, publish: PublishPolicy, settings: Settings, workspace: Wor
         if tip := git.repo.commit_of(branch):
             yield from _content(git.repo, tip, settings, workspace)
             return
+    if git.repo.commit_of("HEAD") is None:
+        yield Blocker("no-commits", "the repository has no commit yet", "make the first: `git commit`")
     yield Blocker(
         "target-branch-missing",
         f"there is no branch {publish.target_branch}, here or as last fetched from {publish.remote or 'a remote'}",

@@ -14,12 +14,14 @@ from irontree.errors import ConfigRefused, EnvironmentRefused, GitFailed, NotARe
 from irontree.ports import (
     BackupFailure,
     Blocker,
+    Checkout,
     Document,
     LeftLock,
     LineCount,
     Moved,
     Published,
     Rewritten,
+    Standing,
     Workspace,
     WorkspaceName,
 )
@@ -27,6 +29,7 @@ from irontree.processes import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
 from irontree.repository import backup, publication
 from irontree.repository.backup import LOG_REF, OURS
+from irontree.repository.checkout import changed_paths, without
 from irontree.repository.clone import PrivateClone, object_stores, remove_half_made
 from irontree.repository.git import FETCH, STATE_FOLDER, Git, git_environment, shown, way_past, workspace_environment
 from irontree.repository.location import common_dir, main_worktree
@@ -235,10 +238,6 @@ class GitRepository:
         """`user.name`; None if git does not know it."""
         return self.git.repo.settings.get("user.name") or None
 
-    def uncommitted(self, exempt: Sequence[str] = ()) -> tuple[str, ...]:
-        """Paths with changes that are in no commit, untracked ones too; never `.mino/` and *exempt*."""
-        return publication.read_checkout(self.git).uncommitted(exempt)
-
     def ignored(self, paths: Sequence[str]) -> frozenset[str]:
         """Those of *paths*, existing or not, that git ignores; a folder ends with `/`."""
         return frozenset(self.git.repo.git.check_ignore("--", *paths, with_exceptions=False).splitlines())
@@ -249,11 +248,18 @@ class GitRepository:
 
     # --- the port ----------------------------------------------------------------------------------------
 
-    def preflight(
-        self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
-    ) -> tuple[Blocker, ...]:
-        """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
-        return publication.blockers(self._moving, policy, workspace, exempt)
+    def preflight(self, policy: PublishPolicy, workspace: WorkspacePolicy) -> tuple[Blocker, ...]:
+        """What would stop a run now; empty if nothing."""
+        return publication.blockers(self._moving, policy, workspace)
+
+    def checkout(self, policy: PublishPolicy, *, exempt: Sequence[str] = ()) -> Checkout:
+        """What of the user's checkout work starts without; `.mino/` and *exempt* paths do not count."""
+        tracked = self.read_ref(tracking_branch(policy)) if policy.remote else None
+        return Checkout(
+            start=tracked or self.read_ref(local_branch(policy)),
+            detached=self.current_branch() is None,
+            uncommitted=without(changed_paths(self.git), (STATE_FOLDER, *exempt)),
+        )
 
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         """The commit new work starts from: the remote target's tip (fetched), or the local branch if there is none.
@@ -270,12 +276,9 @@ class GitRepository:
             raise no_branch(self.git, policy)
         return found
 
-    def ahead(self, policy: PublishPolicy) -> int:
-        """How many commits of the user's target branch the remote lacks, as last fetched: work starts without them."""
-        if policy.remote is None:
-            return 0
-        since = f"{tracking_branch(policy)}..{local_branch(policy)}"
-        return int(self.git.repo.git.rev_list("--count", since, with_exceptions=False) or 0)
+    def standing(self, policy: PublishPolicy) -> Standing:
+        """How the user's own target branch stands to the remote's, as last fetched; see the port."""
+        return publication.standing(self.git, policy)
 
     def has_published(self, sha: str, policy: PublishPolicy) -> bool:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
@@ -449,7 +452,7 @@ class GitRepository:
 
     @property
     def _moving(self) -> Moving:
-        return Moving(self.git, self.locks.common_dir / "irontree" / "move.json", self.locks.note)
+        return Moving(self.git, self.locks.common_dir, self.locks.note)
 
     def _cache(self) -> Path:
         folder = self.cache_root / "irontree" / self.id

@@ -25,9 +25,11 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES, close_on_done
 from irontree.domain.timestamps import stamp
 from irontree.domain.values import CloseOnDone
-from irontree.errors import AccessRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable
+from irontree.errors import AccessRefused, EnvironmentRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable
+from irontree.files import read_bytes
 from irontree.ports import Problem
 
+_RESULT_BYTES = 16 * 1024 * 1024
 NOTHING_OVERSPENT: Final[Mapping[str, str]] = {}
 
 
@@ -299,8 +301,8 @@ def planning_folder(app: App) -> Path:
 def result_in(folder: Path) -> Mapping[str, Any]:
     """The agent's result as its adapter stored it there; empty if there is none, or if it cannot be read."""
     try:
-        found = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(read_bytes(folder / RESULT_FILE, _RESULT_BYTES) or b"")
+    except (EnvironmentRefused, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 

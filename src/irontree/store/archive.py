@@ -26,6 +26,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from irontree.domain.digests import event_digest
 from irontree.domain.loop import LoopEntity
 from irontree.domain.plan import Plan
+from irontree.domain.text import few
 from irontree.domain.values import Event, Value
 from irontree.errors import LogDamaged, Refused
 from irontree.files import Disk, disk_errors, is_held, is_leftover, take_lock
@@ -373,7 +374,6 @@ def _read_event(path: str, data: bytes) -> Event | None:
 _STREAM = re.compile(r"\.mino/events/(issue-\d+)/([^/]+)")
 _ARCHIVED = re.compile(r"\.mino/archive/(issue-\d+)-rev-[^/]+/events/([^/]+)")
 _FORGE = re.compile(r"\.mino/forge/issues/[^.].*")
-_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,8 +461,7 @@ def _is_archived(known: str, stream: re.Match[str]) -> bool:
 
 
 def _another_log(archive: Archive, layout: Layout, strangers: Sequence[str]) -> Refused:
-    shown = ", ".join(strangers[:_SHOWN]) + (f" and {len(strangers) - _SHOWN} more" if strangers[_SHOWN:] else "")
     return Refused(
-        f"{layout.state} holds what is not in {archive.path}: {shown}",
+        f"{layout.state} holds what is not in {archive.path}: {few(strangers)}",
         remedy="two logs cannot be joined: import into a clone without one, or move this .mino away first",
     )

@@ -26,6 +26,7 @@ from irontree.files import (
     replace,
 )
 from irontree.ports import EffectLedger, Projection
+from irontree.processes.handing import folder_of_sockets
 from irontree.store.codec import EVENT_BYTES, read_mapping, typed, write_mapping
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
@@ -238,11 +239,11 @@ class FileDeliveries(_InRepository):
 
 
 class FileUpkeep(_InRepository):
-    """The port `Upkeep` on files; *temporary* is the folder of temporary files, by default this system's."""
+    """The port `Upkeep` on files; *temporary* is the folder of temporary files, by default those of this system."""
 
     def __init__(self, root: Path, temporary: Path | None = None) -> None:
         super().__init__(root)
-        self._temporary = temporary or Path(tempfile.gettempdir())
+        self._temporary = {temporary} if temporary else {Path(tempfile.gettempdir()), folder_of_sockets()}
 
     def remove_leftovers(self) -> int:
         """Remove temporaries of processes that are gone, and half-restored streams, which the append lock guards.
@@ -253,7 +254,7 @@ class FileUpkeep(_InRepository):
             found = [path for path in self._layout.state.rglob(".*") if _is_left(path)]
             for path in found:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-        return len(found) + remove_abandoned_scratch(self._temporary)
+        return len(found) + sum(map(remove_abandoned_scratch, self._temporary))
 
     def drop_caches(self) -> None:
         """Remove `.mino/.cache`."""

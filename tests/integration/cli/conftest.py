@@ -72,7 +72,10 @@ class Typed:
 
 @dataclass(frozen=True)
 class Shell:
-    """Types command lines in the repository at *root*; *remote* is its bare remote."""
+    """Types command lines about the repository at *root*; *remote* is its bare remote.
+
+    What they say on stderr is given as it would be told at the top of the repository, without `-C`.
+    """
 
     root: Path
     remote: Path
@@ -82,7 +85,7 @@ class Shell:
         self.capsys.readouterr()
         code = main(["-C", str(self.root), *words])
         shown = self.capsys.readouterr()
-        return Typed(code, shown.out, shown.err)
+        return Typed(code, shown.out, shown.err.replace(f"irontree -C {self.root} ", "irontree "))
 
     def publish(self, spec: str = SPEC) -> None:
         """Approve a document and publish its issues, nothing more."""

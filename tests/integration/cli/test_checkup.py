@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.repositories import git
+
 OUR_NAME = "Test Author"
 
 
@@ -103,7 +105,7 @@ def test_what_a_newer_version_wrote_says_upgrade_and_is_not_written_over(shell):
 
 
 def test_check_names_a_comment_of_ours_that_holds_what_it_must_not_and_writes_nothing(shell):
-    (shell.root / "README.md").write_text("changed\n")
+    git(shell.root, "config", "user.email", "")
     shell("run", "1")
     [posted] = (shell.root / ".mino/forge/issues/0001/comments").glob("*.md")
     text = posted.read_text() + "\nverify_passed at deadbeef\n"

@@ -59,6 +59,16 @@ def test_the_repository_gets_an_id_a_home_labels_and_nothing_that_git_would_comm
     assert listed == ["?? .mino/.gitignore", "?? .mino/config.yml"]
 
 
+def test_it_says_which_forge_it_chose_and_what_to_set_for_that_of_the_remote(bare_shell, monkeypatch):
+    for name in ("GITEA_TOKEN", "FORGEJO_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    assert "issues go to files under .mino/forge/: no remote is on a forge" in bare_shell("init").out
+    git(bare_shell.root, "remote", "set-url", "origin", "https://git.example.org/ada/engine.git")
+    said = bare_shell("init").out
+    assert "no token was found for ada/engine at https://git.example.org" in said
+    assert "set GITEA_TOKEN, if that is Gitea or Forgejo, and forge.adapter: gitea in .mino/config.yml" in said
+
+
 def test_a_second_time_changes_nothing_and_says_so(bare_shell):
     bare_shell("init")
     path = bare_shell.root / ".mino/config.yml"

@@ -101,7 +101,7 @@ def test_the_command_that_a_plan_names_can_be_typed_as_it_stands(shell):
     (shell.root / "it's.md").write_text(SPEC)
     shown = shell("task", "it's.md", "--plan")
     [command] = re.findall(r"On a terminal, type `+ ?(irontree .*?) ?`+$", shown.out, re.MULTILINE)
-    assert shlex.split(command)[1:3] == ["task", "it's.md"]
+    assert shlex.split(command)[1:5] == ["-C", str(shell.root), "task", "it's.md"]
     assert shell(*shlex.split(command)[1:], "--stepwise").code == 0
 
 

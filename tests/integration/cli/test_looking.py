@@ -18,10 +18,12 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app
+from irontree.cli.main import main
 from irontree.domain.decide import Halt
 from irontree.services.loops import loop as loops
 from irontree.services.record import read_world
 from tests.integration.cli.conftest import CONFIG
+from tests.support.repositories import git
 from tests.support.store import LOOP_ID
 
 SHOW_KEYS = {
@@ -213,16 +215,16 @@ def test_a_halted_loop_asks_its_question_with_the_command_that_answers_it(shell)
 
 def test_a_halted_loop_goes_on_by_being_resumed_after_an_answer(shell):
     halted_loop(shell, "blocked", "first-text")
-    (shell.root / "README.md").write_text("changed\n")
+    git(shell.root, "config", "user.email", "")
     shell("checkup", "pre-flight", "1")
-    (shell.root / "README.md").write_text("hello\n")
+    git(shell.root, "config", "--unset", "user.email")
     assert shell("checkup", "unblock", "1", "--json").data["next"] == f"irontree task resume {LOOP_ID}"
 
 
 @pytest.mark.parametrize("given_up", [("skip", "first-text"), ("cancel",)])
 def test_what_a_person_gave_up_asks_nobody_but_can_be_looked_at(shell, given_up):
     halted_loop(shell, "blocked", "first-text")
-    (shell.root / "README.md").write_text("changed\n")
+    git(shell.root, "config", "user.email", "")
     shell("checkup", "pre-flight", "1")
     before = shell("status").out
     assert f"Next (asks you at the terminal, then goes on):\n  irontree task resume {LOOP_ID}" in before
@@ -240,6 +242,11 @@ def test_what_a_person_gave_up_asks_nobody_but_can_be_looked_at(shell, given_up)
     assert seen["issues"][0]["skipped"] == (given_up[0] == "skip")
     assert "waiting for you" not in shell("status").out
     assert shell("show", "1", "--json").data["question"]["reason"] == "blocked"
+
+
+def test_a_remedy_can_be_typed_where_it_is_told(shell, capsys):
+    assert main(["-C", str(shell.root), "loops", "2020-01-01-0000-aaaaaa"]) == 1
+    assert f"`irontree -C {shell.root} loops` lists them" in capsys.readouterr().err
 
 
 def test_a_loop_that_is_not_there_is_refused(shell):
@@ -420,8 +427,8 @@ def test_doctor_names_everything_that_is_in_the_way_with_what_to_do(shell):
     bad = {item["what"]: item for item in typed.data["findings"] if item["verdict"] == "bad"}
     assert set(bad) == {"agent"}
     assert bad["agent"]["remedy"]
-    noted = {item["what"]: item["remedy"] for item in typed.data["findings"] if item["verdict"] == "note"}
-    assert noted["dirty-working-tree"], "it may be the document that is to be approved"
+    noted = {item["what"]: item["found"] for item in typed.data["findings"] if item["verdict"] == "note"}
+    assert noted["checkout"].startswith("Not part of this work: changes in no commit: half-done.txt. Work starts from")
 
 
 def test_doctor_outside_a_repository_still_looks_at_the_machine(shell, tmp_path):

@@ -118,14 +118,14 @@ def test_pre_flight_writes_nothing_when_the_runway_is_clear(shell):
 
 
 def test_pre_flight_lists_everything_in_the_way_and_records_the_block(shell):
-    (shell.root / "README.md").write_text("changed\n")
-    git(shell.root, "checkout", "--quiet", "--detach")
+    git(shell.root, "config", "user.email", "")
+    git(shell.root, "config", "core.hooksPath", ".husky/_")
     stopped = shell("checkup", "pre-flight", "1", "--json")
     assert stopped.code == 1
-    assert {finding["where"] for finding in stopped.data["findings"]} == {"dirty-working-tree", "detached-head"}
+    assert {finding["where"] for finding in stopped.data["findings"]} == {"missing-identity", "hooks-missing"}
     assert "checkup_preflight_blocked" in shell("events", "1").out
-    git(shell.root, "checkout", "--quiet", "main")
-    git(shell.root, "checkout", "--quiet", "README.md")
+    git(shell.root, "config", "--unset", "user.email")
+    git(shell.root, "config", "--unset", "core.hooksPath")
     assert shell("checkup", "unblock", "1", "tidied up").code == 0
     assert shell("run", "1").code == 0
 

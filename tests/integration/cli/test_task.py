@@ -70,7 +70,7 @@ def test_the_plan_shows_tree_keys_revision_and_commands(shell, revision):
 @pytest.mark.usefixtures("untouched")
 def test_the_command_that_approves_has_the_options_that_the_plan_was_shown_with(shell):
     shown = shell("task", "SPEC.md", "--plan", "--keep-removed", "--reopen-changed").out
-    assert "irontree task SPEC.md --keep-removed --reopen-changed --approve " in shown
+    assert f"irontree -C {shell.root} task SPEC.md --keep-removed --reopen-changed --approve " in shown
 
 
 @pytest.mark.usefixtures("untouched")
@@ -122,7 +122,7 @@ def test_stepwise_publishes_and_stops_there_and_the_same_again_finds_what_is_the
         (("SPEC.md", "--answer", "accept"), "is not understood"),
         (("SPEC.md", "--answer", "issue-4=accept"), "there is no such issue here"),
         (("SPEC.md", "--answer", "third-text=accept"), "there is no such task here"),
-        (("resume",), "Which loop"),
+        (("resume",), "No loop is open"),
         (("resme", "2026-04-22-1432-a3f8b2"), "did you mean resume?"),
         (("resume", "2026-04-22-1432-a3f8b2", "cancle"), "“cancle” is no way to resume; did you mean cancel?"),
         (("resume", "2026-04-22-1432-a3f8b2"), "Loop 2026-04-22-1432-a3f8b2 not found"),
@@ -245,6 +245,11 @@ def test_what_a_command_said_of_a_loop_is_in_the_backup(shell, loop_id):
     words = ["git", "ls-tree", "-r", "--name-only", "refs/irontree/log", f".mino/loops/{loop_id}/events/"]
     kept = subprocess.run(words, cwd=shell.root, capture_output=True, text=True, check=True).stdout.splitlines()
     assert kept[-1].endswith("0002-loop-cancelled.yml")
+
+
+def test_one_open_loop_need_not_be_named(shell, loop_id):
+    assert shell("task", "resume", "cancel").out.startswith(f"Loop {loop_id} cancelled.")
+    assert "No loop is open" in shell("task", "resume").err
 
 
 @pytest.mark.parametrize(

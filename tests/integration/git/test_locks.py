@@ -120,6 +120,15 @@ def test_a_note_that_is_not_ours_deletes_nothing_and_stops_nobody(project, repos
     assert heard.lines == []
 
 
+def test_a_pipe_in_place_of_a_note_or_of_a_cut_off_move_stops_nobody(project, repository):
+    written = note(project, "merge")
+    for path in (written, written.with_name("move.json")):
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+    settle(repository)
+    assert not written.exists()
+
+
 def test_nothing_is_removed_while_a_command_of_ours_or_any_git_is_at_work(project, repository, lock):
     left, written = lock("packed-refs.lock"), note(project, "update-ref")
     with open(written, opener=open_lock) as living:

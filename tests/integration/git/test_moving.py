@@ -176,7 +176,7 @@ def test_what_the_user_edits_meanwhile_stays_and_the_rest_is_put_back(place, poi
     place.assert_put_back("M app.py")
     assert (place.root / "app.py").read_text() == "mine\n"
     assert any("app.py" in line and "put back" in line for line in place.heard.lines)
-    assert "git merge --ff-only" in place.repository.publish(place.after, place.project.target).warning
+    assert "git pull --ff-only" in place.repository.publish(place.after, place.project.target).warning
 
 
 def test_nobody_is_told_to_commit_what_only_git_wrote(place):

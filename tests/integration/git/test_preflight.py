@@ -7,11 +7,12 @@ import os
 import pytest
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+from irontree.ports import Checkout
 from tests.support.repositories import PLAIN, commit, git, write
 
 
-def checks(project, *, policy=None, workspace=PLAIN, exempt=()) -> list[str]:
-    found = project.repository.preflight(policy or project.target, workspace, exempt=exempt)
+def checks(project, *, policy=None, workspace=PLAIN) -> list[str]:
+    found = project.repository.preflight(policy or project.target, workspace)
     assert all(blocker.message and blocker.remedy for blocker in found)
     return [blocker.check for blocker in found]
 
@@ -20,41 +21,43 @@ def test_a_clean_repository_is_ready(project):
     assert checks(project) == []
 
 
-def test_our_own_state_and_the_document_are_no_dirt(project):
+def test_our_own_state_and_the_document_are_no_changes(project):
     (project.root / ".mino").mkdir()
     write(project.root / ".mino", **{"config.yml": "version: 1\n"})
     (project.root / "docs").mkdir()
     write(project.root / "docs", **{"SPEC.md": "# Spec\n"})
     git(project.root, "add", "--force", ".mino/config.yml")
-    assert checks(project, exempt=["docs/SPEC.md"]) == []
-    assert checks(project, exempt=["docs/"]) == []
-    assert checks(project) == ["dirty-working-tree"]
+    for exempt, found in ((["docs/SPEC.md"], ()), (["docs/"], ()), ([], ("docs/SPEC.md",))):
+        assert project.repository.checkout(project.target, exempt=exempt).uncommitted == found
 
 
-@pytest.mark.parametrize("dirt", ["rm app.py", "echo x >> app.py", "echo x > new", "git rm --quiet app.py"])
-def test_any_change_that_is_in_no_commit_is_dirt(project, dirt):
-    os.system(f"cd '{project.root}' && {dirt}")
-    assert checks(project) == ["dirty-working-tree"]
-
-
-def test_the_paths_are_named_and_not_all_of_many(project):
-    write(project.root, **{f"new {n} ü.txt": "x" for n in range(8)})
-    (blocker,) = project.repository.preflight(project.target, PLAIN)
-    assert "new 0 ü.txt, new 1 ü.txt" in blocker.message
-    assert "and 3 more" in blocker.message
+@pytest.mark.parametrize("change", ["rm app.py", "echo x >> app.py", "echo x > app.py\\ ü", "git rm --quiet app.py"])
+def test_any_change_that_is_in_no_commit_is_told_and_stops_nothing(project, change):
+    """Decision 0021: work starts from commits, in a clone."""
+    os.system(f"cd '{project.root}' && {change}")
+    (found,) = project.repository.checkout(project.target).uncommitted
+    assert found in ("app.py", "app.py ü")
+    assert checks(project) == []
 
 
 def test_the_users_index_is_not_touched_by_looking(project):
     index = project.root / ".git" / "index"
     before = index.stat()
     write(project.root, **{"app.py": "print('hello')\n"})
-    checks(project)
+    assert project.repository.checkout(project.target).uncommitted == ()
     assert index.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_a_detached_head(project):
+def test_a_detached_head_is_told_and_stops_nothing(project):
     git(project.root, "switch", "--quiet", "--detach")
-    assert checks(project) == ["detached-head"]
+    assert project.repository.checkout(project.target) == Checkout(project.tip(), detached=True)
+    assert checks(project) == []
+
+
+def test_an_empty_branch_is_no_empty_repository(project):
+    git(project.root, "switch", "--quiet", "--orphan", "pages")
+    assert checks(project) == []
+    assert not project.repository.checkout(project.target).detached
 
 
 def test_a_repository_without_a_commit(project, tmp_path):
@@ -125,8 +128,8 @@ def test_a_partial_clone(project, tmp_path):
     assert [blocker.check for blocker in found] == ["partial-clone"]
 
 
-def test_all_that_is_wrong_is_said_at_once(project):
-    write(project.root, new="x")
-    git(project.root, "switch", "--quiet", "--detach")
-    policy = PublishPolicy(remote="origin", target_branch="gone")
-    assert checks(project, policy=policy) == ["detached-head", "dirty-working-tree", "target-branch-missing"]
+def test_all_that_is_wrong_is_said_at_once(project, tmp_path):
+    write(tmp_path, nobody="")
+    repository = project.opened(GIT_CONFIG_GLOBAL=str(tmp_path / "nobody"))
+    found = repository.preflight(PublishPolicy(remote="origin", target_branch="gone"), PLAIN)
+    assert [blocker.check for blocker in found] == ["missing-identity", "target-branch-missing"]

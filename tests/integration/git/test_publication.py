@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,23 +77,99 @@ def test_a_branch_that_the_remote_lacks_is_made_there(project):
     assert head(project.remote, "release") == sha
 
 
+def typed(folder, line: str) -> str:
+    """What a person types in a shell there."""
+    done = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+AS_IT_IS = "git status --porcelain --ignored && git diff HEAD && git diff --cached && git rev-parse HEAD main && cat *"
+
+
 def test_edits_that_do_not_overlap_are_left_alone(project):
-    write(project.root, **{"notes.txt": "mine\n"})
+    commit(project.root, "gone.txt", "here\n")
+    commit(project.root, "staged.txt", "before\n")
+    git(project.root, "push", "--quiet")
+    typed(
+        project.root, "echo mine > notes.txt; rm gone.txt; echo mine > staged.txt; git add staged.txt; echo x >> app.py"
+    )
+    before = git(project.root, "status", "--porcelain")
     assert publish(project, project.work()) == Published(head(project.root))
-    assert (project.root / "notes.txt").read_text() == "mine\n"
+    assert git(project.root, "status", "--porcelain") == before
+    assert (project.root / "notes.txt").read_text() == (project.root / "staged.txt").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("name", ["app.py", "work.txt"], ids=["edited", "untracked"])
-def test_edits_that_overlap_stay_and_become_a_warning(project, name):
-    before = head(project.root)
-    sha = project.work(**{name: "by the agent\n"})
-    write(project.root, **{name: "mine\n"})
+OVERLAPPING = {
+    "edited": ("echo mine > app.py", "app.py"),
+    "deleted": ("rm app.py", "app.py"),
+    "staged": ("echo mine > app.py; git add app.py; echo more >> app.py", "app.py"),
+    "only staged": ("echo mine > app.py; git add app.py; git show HEAD:app.py > app.py", "app.py"),
+    "no longer tracked": ("git rm --quiet --cached app.py", "app.py"),
+    "untracked": ("echo mine > work.txt", "work.txt"),
+    "ignored": ("mkdir .git/info; echo work.ini > .git/info/exclude; echo mine > work.ini", "work.ini"),
+    "a folder where a file goes": ("mkdir work.txt; echo mine > work.txt/mine", "work.txt/mine"),
+    "a file where a folder goes": ("echo mine > deep", "deep"),
+}
+
+
+@pytest.mark.parametrize(("line", "path"), OVERLAPPING.values(), ids=OVERLAPPING)
+def test_edits_that_overlap_stay_and_become_a_warning(project, line, path):
+    """The same without a remote: then the branch is what publishes, and a person is asked about these paths alone."""
+    workspace, base = project.run_workspace(), head(project.root)
+    workspace.prepare(base)
+    typed(workspace.path, "echo theirs | tee app.py work.txt work.ini; mkdir deep; echo theirs > deep/work.txt")
+    sha = workspace.commit("[run] #1: work", base=base).sha
+    project.repository.keep(sha, "refs/irontree/issue-1/2", source=workspace)
+    typed(project.root, f"{line}; echo mine > notes.txt")
+    before = typed(project.root, AS_IT_IS)
+    with pytest.raises(PublicationRefused) as refused:
+        project.repository.publish(sha, project.local_target)
+    assert refused.value.reason == "checkout-not-clean"
     published = publish(project, sha)
-    assert published.sha == sha
-    assert "git merge --ff-only origin/main" in published.warning
-    assert (project.root / name).read_text() == "mine\n"
-    assert head(project.root) == before
-    assert head(project.remote, "main") == sha
+    assert published.sha == head(project.remote, "main") == sha
+    for words in (refused.value.message, published.warning):
+        assert path in words
+        assert "notes.txt" not in words
+    assert "`git pull --ff-only origin main`" in published.warning
+    assert typed(project.root, AS_IT_IS) == before
+
+
+UNDER_WAY = {
+    "a merge": "git merge --no-commit --no-ff side",
+    "a cherry-pick": "git cherry-pick clash",
+    "a revert": "git revert --no-commit HEAD",
+    "a rebase": "git -c sequence.editor='sed -i s/pick/edit/' rebase --quiet -i HEAD~",
+    "a bisect": "git bisect start HEAD HEAD~2",
+}
+
+
+@pytest.mark.parametrize(("what", "line"), UNDER_WAY.items(), ids=UNDER_WAY)
+def test_what_git_is_in_the_middle_of_is_left_as_it_is(project, what, line):
+    """Git would fast-forward in the middle of a revert, and move the branch that a rebase returns to."""
+    for branch, path in (("side", "side.txt"), ("clash", "one.txt")):
+        git(project.root, "switch", "--quiet", "--create", branch, "main")
+        commit(project.root, path, f"{branch}\n")
+    git(project.root, "switch", "--quiet", "main")
+    commit(project.root, "one.txt", "one\n")
+    commit(project.root, "two.txt", "two\n")
+    git(project.root, "push", "--quiet")
+    sha = project.work(head(project.root, "main"))
+    typed(project.root, line)
+    before = typed(project.root, AS_IT_IS)
+    with pytest.raises(PublicationRefused) as refused:
+        project.repository.publish(sha, project.local_target)
+    assert refused.value.reason == "checkout-not-clean"
+    assert what.removeprefix("a ") in refused.value.message
+    assert "finish it or abort it" in refused.value.remedy
+    assert publish(project, sha).sha == head(project.remote, "main") == sha
+    assert typed(project.root, AS_IT_IS) == before
+
+
+def test_the_branch_moves_with_the_files_whatever_merges_are_set_to_do(project):
+    git(project.root, "config", "branch.main.mergeOptions", "--squash")
+    sha = project.work()
+    assert publish(project, sha) == Published(sha)
+    assert (head(project.root), git(project.root, "status", "--porcelain")) == (sha, "")
 
 
 def test_edits_are_not_stashed_behind_the_users_back(project):
@@ -258,17 +335,6 @@ def asking_for_a_password() -> Iterator[int]:
         yield server.server_port
         server.shutdown()
         thread.join()
-
-
-def test_without_a_remote_overlapping_edits_refuse_publication(project):
-    before, sha = head(project.root), project.work(**{"app.py": "by the agent\n"})
-    write(project.root, **{"app.py": "mine\n"})
-    with pytest.raises(PublicationRefused) as refused:
-        project.repository.publish(sha, project.local_target)
-    assert refused.value.reason == "checkout-not-clean"
-    assert "stash" in refused.value.remedy
-    assert head(project.root) == before
-    assert (project.root / "app.py").read_text() == "mine\n"
 
 
 def test_without_a_remote_a_git_command_of_the_user_is_waited_for(project):

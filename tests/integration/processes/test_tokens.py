@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sys
 from contextlib import closing
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
 from irontree.domain.plan import PublishPolicy
 from irontree.errors import RemoteFailed
+from irontree.files import ALIVE
 from irontree.flows.server import connection
 from irontree.flows.server.private import LocalServer
 from irontree.forges.credentials import APP, GITEA_TOKENS, GITHUB_TOKENS
-from irontree.processes.containers import FORGE_VARIABLES, credentials_in, without_credentials
-from irontree.processes.handing import CREDENTIALS, given_environment, handing
+from irontree.processes.containers import (
+    CREDENTIALS,
+    FORGE_VARIABLES,
+    credentials_in,
+    given_environment,
+    without_credentials,
+)
+from irontree.processes.handing import handing
 from irontree.processes.running import capture
 from irontree.repository import open_repository
+from irontree.store.layout import create
 from tests.support.processes import children
 from tests.support.repositories import git
 
@@ -120,7 +130,7 @@ def test_a_process_of_ours_gets_it_from_its_runner_as_long_as_that_lives():
         told = {CREDENTIALS: str(path), "PATH": "/bin"}
         assert given_environment(told) == {**told, "GITEA_TOKEN": TOKEN}
         assert path.parent.stat().st_mode & 0o777 == 0o700
-        child = [sys.executable, "-c", "from irontree.processes.handing import *; print(given_environment())"]
+        child = [sys.executable, "-c", "from irontree.processes.containers import *; print(given_environment())"]
         assert TOKEN in capture(child, cwd=Path("/"), environment=told, seconds=20).stdout.decode()
     assert given_environment(told) == told
     assert not path.parent.exists()
@@ -132,14 +142,21 @@ def test_every_variable_in_which_a_credential_is_looked_for_is_kept_back():
 
 
 def test_a_long_folder_for_temporary_files_has_no_room_for_a_socket_and_is_not_used(tmp_path):
-    long = tmp_path / ("x" * 100)
+    """...and repair looks for what a kill left in the other one too."""
+    long, left = tmp_path / ("x" * 100), Path(mkdtemp(prefix="irontree-handing-", dir="/tmp"))
     long.mkdir()
-    hands = (
+    (left / ALIVE).touch()
+    os.utime(left, (0, 0))
+    create(tmp_path)
+    does = (
         "from irontree.processes.handing import *\n"
-        "with handing(lambda said: said) as path: print(ask(str(path), b'hello'))"
+        "from irontree.store.documents import FileUpkeep\n"
+        "with handing(lambda said: said) as path: print(ask(str(path), b'hello'))\n"
+        f"FileUpkeep(Path({str(tmp_path)!r})).remove_leftovers()"
     )
-    told = capture([sys.executable, "-c", hands], cwd=Path("/"), environment={"TMPDIR": str(long)}, seconds=20)
+    told = capture([sys.executable, "-c", does], cwd=Path("/"), environment={"TMPDIR": str(long)}, seconds=20)
     assert (told.stdout, told.stderr) == (b"b'hello'\n", b"")
+    assert not left.exists()
 
 
 def test_a_process_without_a_runner_of_ours_has_what_its_environment_says():

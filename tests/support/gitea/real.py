@@ -180,13 +180,16 @@ def _json(text: bytes) -> Json:
         return text.decode(errors="replace")
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 @contextmanager
 def real_gitea(version: str, folder: Path) -> Iterator[RealGitea]:
     """A server of that version until the block ends."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = RealGitea(program_of(version), source_link(version), folder, port, version)
+    server = RealGitea(program_of(version), source_link(version), folder, free_port(), version)
     server.configure()
     try:
         server.start()

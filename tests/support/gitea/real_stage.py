@@ -147,5 +147,18 @@ class RealGiteaStage:
         return {(each["user"]["login"], each["content"]) for each in shown or ()}
 
 
+def forge_of(stage: RealGiteaStage) -> str:
+    """The settings that name its repository."""
+    return f"forge: {{adapter: gitea, url: '{stage.server.url}', repository: {OWNER}/{stage.name}}}\n"
+
+
+def on_server(stage: RealGiteaStage, root: Path) -> Path:
+    """Have the clone at *root* push to the server, as `irontree`, what it has."""
+    there = stage.server.url.replace("://", f"://irontree:{stage.server.tokens['irontree']}@")
+    git(root, "remote", "set-url", "origin", f"{there}/{OWNER}/{stage.name}.git")
+    git(root, "push", "--quiet", "--force", "origin", "main")
+    return root
+
+
 def _logins(users: list[Any] | None) -> list[str]:
     return [user["login"] for user in users or ()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.domain.comments import marked_problems
+from irontree.domain.comments import marked_problems, status_problems
 from irontree.domain.events import CATEGORY, ISSUE_EVENTS
 from irontree.errors import RemoteUnavailable
 from irontree.services.delivery.comments import comment_template, lint_comments
@@ -21,6 +21,11 @@ def step(scene: Scene, action, *arguments):
     state = action(scene.app, 1, *arguments)
     deliver(scene.app, scene.world, 1)
     return state
+
+
+def is_status(comment: str) -> bool:
+    """Whether it is slim; a reply is prose."""
+    return not status_problems(comment)
 
 
 def test_tc_10_1_the_happy_path_leaves_at_most_one_comment(scene):
@@ -53,7 +58,7 @@ def test_tc_10_4_the_terminal_event_posts_no_status_comment(scene):
     for action, *arguments in ((run,), (verify,), (accept, Decider("ada")), (finalize,)):
         step(scene, action, *arguments)
     assert CATEGORY["checkup_done"] == "terminal"
-    assert len(scene.comments()) == 1, "that of the pending acceptance"
+    assert [is_status(comment) for comment in scene.comments()] == [True, False], "the pending acceptance, and a reply"
 
 
 def test_tc_10_5_a_comment_that_cannot_be_posted_stops_nothing(scene):
@@ -83,7 +88,7 @@ def test_tc_10_7_a_stormy_history_leaves_only_comments_that_may_be_there(scene):
     step(scene, accept, Decider("ada", "fine"))
     step(scene, finalize)
     assert scene.state().done
-    assert len(scene.comments()) == 3
+    assert [is_status(comment) for comment in scene.comments()] == [True, True, True, False]
     assert lint_comments(scene.app) == ()
 
 

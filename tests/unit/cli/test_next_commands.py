@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.cli.context import program_for
+from irontree.cli.context import as_typed_here, program_for
 from irontree.cli.main import VERBS, top_parser, verb_parser
 from irontree.cli.steps import MODES, _require_fit
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
@@ -73,7 +73,17 @@ def test_every_step_has_a_command_that_can_be_typed(kind):
 
 def test_a_command_names_its_repository_only_where_that_is_another_folder(tmp_path):
     assert program_for(Path.cwd()) == "irontree"
+    assert program_for(Path.cwd().parent) == "irontree -C .."
     assert program_for(tmp_path / "a place") == f"irontree -C '{tmp_path / 'a place'}'"
+
+
+def test_commands_in_a_remedy_are_about_the_folder_that_was_named(tmp_path):
+    inside = tmp_path / "a place" / "sub"
+    inside.mkdir(parents=True)
+    (inside.parent / ".mino").mkdir()
+    told = as_typed_here("type `irontree task SPEC.md`, not my-irontree task: irontree example > x", ["task"], inside)
+    where = f"irontree -C '{inside.parent}'"
+    assert told == f"type `{where} task SPEC.md`, not my-irontree task: irontree example > x"
 
 
 def texts() -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.cli.init_proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing
+from irontree.cli.init_proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing, why_local
 from irontree.config import Agent, Config, Publish, VerifySection, WorkspaceSection
 from irontree.domain.checks import DETECTION
 from irontree.domain.plan import KNOWN_AGENTS, Shell, default_remote
@@ -235,6 +235,34 @@ def test_gitea_is_proposed_for_any_other_server_that_a_token_is_here_for():
     facts = Facts(files={}, location=there, credential="FORGEJO_TOKEN")
     (why,) = [setting.why for setting in settings_for(facts) if setting.key == "forge.adapter"]
     assert why == "the remote is ada/engine at https://git.example.org/forge, and FORGEJO_TOKEN is set"
+
+
+@pytest.mark.parametrize(
+    ("url", "credential", "said"),
+    [
+        (
+            "https://github.com",
+            None,
+            "no token was found for ada/engine at https://github.com; to have them there, set GITHUB",
+        ),
+        (
+            "https://git.example.org",
+            None,
+            "no token was found for ada/engine at https://git.example.org; to have them there",
+        ),
+        ("https://git.example.org", None, "set GITEA_TOKEN, if that is Gitea or Forgejo, and forge.adapter: gitea in"),
+        (
+            "https://git.example.org",
+            "GITEA_TOKEN",
+            "as .mino/config.yml says; to have them in ada/engine at https://git",
+        ),
+        (None, None, "no remote is on a forge"),
+    ],
+)
+def test_where_issues_are_files_it_is_said_why_and_what_to_set(url, credential, said):
+    facts = Facts(files={}, location=Location(url, "ada/engine") if url else None, credential=credential)
+    assert why_local(facts).startswith("issues go to files under .mino/forge/")
+    assert said in why_local(facts)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from irontree.cli.follow import CHOICES, PlainScreen, RichScreen
 from irontree.domain.halt import AGENT_BUDGET, RULE
-from irontree.flows.gate import make_form
+from irontree.flows.gate import make_form, with_page
 from irontree.flows.runs.runs import FormQuestion as Form
 from irontree.services.questions.questions import Question
 
@@ -97,6 +97,12 @@ def test_a_choice_is_made_by_its_number_or_its_word(ask, output, typed):
     assert (answer.choice, answer.by, answer.note, answer.question) == ("accept", "Ada", "", "issue-7-3")
     assert "2  send-back: send back with a note" in output.getvalue()
     assert URL in output.getvalue()
+
+
+def test_a_link_is_shown_with_its_address(ask, output):
+    """Not every terminal can follow a link that is hidden behind its words."""
+    ask("pending_acceptance", "1", "", description=with_page("http://127.0.0.1:4280/page", "# Accept #7?"))
+    assert "http://127.0.0.1:4280/page" in output.getvalue()
 
 
 def test_the_choices_are_shown_once(ask, output):

@@ -31,6 +31,12 @@ def test_without_a_word_only_this_machine_reaches_the_server_at_any_free_port():
     assert place_of(options(), {}) == ListenAddress("127.0.0.1")
 
 
+@pytest.mark.parametrize("name", ["localhost", "::1"])
+def test_another_name_for_this_machine_alone_is_the_same_place(name):
+    """...and is not listened at a second time, which our own process would be in the way of."""
+    assert place_of(options(name, 4200), {}) == ListenAddress("127.0.0.1", 4200)
+
+
 def test_others_reach_it_with_a_password_or_with_an_explicit_word():
     place = ListenAddress("0.0.0.0", 4200)
     assert place_of(options("0.0.0.0", 4200), {PASSWORD: "ada:secret"}) == place

@@ -6,7 +6,7 @@ import pytest
 
 from irontree.cli.drive import tree_line
 from irontree.cli.output import plain
-from irontree.cli.status import STYLES, StatusView, as_json, blocks, look
+from irontree.cli.status import STYLES, StatusView, as_json, blocks, look, with_checkout
 from irontree.domain.halt import APPROVAL, RULE, RULES
 from irontree.domain.state import Phase
 from irontree.services.answers.approve import adopt
@@ -14,8 +14,9 @@ from irontree.services.questions.listing import Revisions
 from irontree.services.questions.questions import Question
 from irontree.services.views.overview import IssueRow, LoopRow, Overview, state_words
 from tests.support.issues import write
+from tests.support.memory_project import push_from_elsewhere
 from tests.support.watching import Watched
-from tests.support.world import make_scene
+from tests.support.world import ONE_TASK, make_scene
 
 LOOP_ID = "2026-04-22-1432-a3f8b2"
 
@@ -161,6 +162,16 @@ def test_trouble_is_listed_and_stops_nothing():
     assert ".mino/events/issue-9/0001-x.yml: not readable" in shown
 
 
+def test_a_checkout_that_is_behind_is_told_with_what_helps(tmp_path):
+    scene = make_scene(tmp_path)
+    scene.publish(ONE_TASK)
+    push_from_elsewhere(scene.repository, {"README.md": b"theirs"})
+    told = with_checkout(scene.app, look(scene.app))
+    assert "Your checkout:\n  your own main is 1 commit behind origin/main -> git pull" in "\n".join(
+        plain(blocks(told))
+    )
+
+
 def test_every_phase_in_which_somebody_is_asked_stands_out():
     asking = {phase for rule in RULES for phase in rule.phases}
     assert asking <= STYLES.keys()
@@ -171,7 +182,7 @@ def test_the_keys_of_the_json_form_are_documented():
     data = as_json(StatusView(overview(row()), (asked,)))
     assert data.keys() == {
         *("issues", "questions", "loops", "budgets", "busy", "active_loop", "serving", "next", "problems"),
-        *("approvals_unknown", "backup"),
+        *("approvals_unknown", "backup", "checkout"),
     }
     assert data["questions"][0].keys() == {
         *(

@@ -119,8 +119,8 @@ def test_a_first_attempt_that_fails_is_tried_again_and_passes_in_seven_contiguou
     assert replay(passed.records).state == passed.now
 
 
-def test_a_dirty_tree_blocks_before_an_attempt_is_counted():
-    """TC-2.2."""
+def test_a_block_before_an_attempt_counts_none_whatever_its_check():
+    """TC-2.2; this check is of an earlier version (decision 0021)."""
     blocked = History().then("task_published", "checkup_preflight_blocked").now
     assert (blocked.blocking_check, blocked.attempt_count, blocked.sequence) == ("dirty-working-tree", 0, 2)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.gates import GATE_OF, Gate, Gates
+from irontree.domain.gates import GATE_OF, Gate, Gates, judge
 from irontree.domain.halt import RULES
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode, PublishPolicy
 
@@ -23,8 +23,27 @@ def test_everybody_counts_once_and_who_asked_does_not_where_that_is_wanted(voter
 
 
 def test_the_words_say_how_many_and_who_not():
-    assert Gate(approvers=2, not_requester=True).words == "2 people with write access, not who asked for the work,"
+    both = Gate(approvers=2, not_requester=True)
+    assert both.decide == "2 people with write access who did not ask for the work decide"
+    assert Gate().decide == "somebody with write access decides"
     assert Gate().words == "somebody with write access"
+
+
+@given(
+    gate=st.none() | st.builds(Gate, approvers=st.integers(1, 4), not_requester=st.booleans()),
+    people=st.lists(NAMES, max_size=6),
+    asked=st.sets(NAMES),
+    by_timer=st.booleans(),
+)
+def test_one_rule_says_who_passes(gate, people, asked, by_timer: bool):
+    """No gate and a timer pass; nobody known never does; otherwise as many different people as it asks for."""
+    found = judge(gate, people, asked, by_timer=by_timer)
+    if gate is None or by_timer:
+        assert found == "passed"
+        return
+    left_out = {name.casefold() for name in asked} if gate.not_requester else set()
+    enough = len({name.casefold() for name in people} - left_out) >= gate.approvers
+    assert found == ("unidentified" if not people else "passed" if enough else "too_few")
 
 
 def test_every_halt_of_an_issue_may_have_a_gate_and_no_other():

@@ -25,6 +25,10 @@ def test_nothing_is_no_intent(words):
         ("resume L continue", ResumeLoop("L")),
         ("resume  L  skip  auth-core", ResumeLoop("L", "skip", "auth-core")),
         ("resume L cancel", ResumeLoop("L", "cancel")),
+        ("resume", ResumeLoop()),
+        ("resume continue", ResumeLoop()),
+        ("resume skip #3", ResumeLoop(action="skip", skipped="#3")),
+        ("resume cancel", ResumeLoop(action="cancel")),
         ("adopt issue-12", AdoptIssue(12)),
         ("adopt #12", AdoptIssue(12)),
         ("adopt 12", AdoptIssue(12)),
@@ -73,9 +77,10 @@ def test_what_could_mean_several_things_is_refused_and_quoted(words):
     assert resolve(words) == Unclear(f"Cannot infer intent from “{words}”.")
 
 
-def test_a_loop_to_resume_and_an_action_must_be_named():
-    assert resolve("resume").reason == "Which loop is to be resumed?"
+def test_what_is_to_be_skipped_or_adopted_must_be_named():
     assert "“skip” is no way to resume" in resolve("resume L skip").reason
+    assert "“skip” is no way to resume" in resolve("resume skip").reason
+    assert "“cancel now” is no way to resume" in resolve("resume cancel now").reason
     assert resolve("adopt #1 #2") == Unclear("“#1 #2” names no single issue to adopt.", "name one: adopt issue-12")
 
 

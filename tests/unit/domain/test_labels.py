@@ -7,6 +7,7 @@ import pytest
 from irontree.domain.state import (
     ADOPTED,
     COLORS,
+    DESCRIPTIONS,
     MANAGED,
     NEEDS_BREAKDOWN,
     PENDING,
@@ -80,6 +81,7 @@ def test_the_seven_labels_have_the_contracts_colours():
         "stage:done": "0E8A16",
         "pending-acceptance": "FBCA04",
     }
+    assert DESCRIPTIONS.keys() == COLORS.keys()
 
 
 def test_exactly_the_labels_that_follow_the_state_are_managed():

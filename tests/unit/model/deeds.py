@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from irontree.ports import Blocker
 from tests.support.memory_project import push_from_elsewhere
 from tests.unit.model.ending import restore
 
@@ -74,6 +75,12 @@ def leave_work_lying_about(model: Any, _: int, which: int) -> None:
     path.unlink(missing_ok=True) if which % 2 else path.write_text("mine\n")
 
 
+def lose_the_identity(model: Any, _: int, which: int) -> None:
+    """Have git not know who commits, or know it again: no attempt can start meanwhile."""
+    unknown = Blocker("missing-identity", "git does not know who commits", "git config user.name")
+    model.scene.repository.blockers[:] = [] if which % 2 else [unknown]
+
+
 def spoil_an_event(model: Any, place: int, which: int) -> None:
     """Delete an event file, or write something else into it."""
     for number in model.some_number(place):
@@ -107,6 +114,7 @@ DEEDS: tuple[Deed, ...] = (
     publish_elsewhere,
     rewrite_the_target,
     leave_work_lying_about,
+    lose_the_identity,
     spoil_an_event,
     restore_the_events,
     lose_an_entity,

@@ -53,7 +53,7 @@ def restore(scene: Scene, spoilt: Spoilt) -> None:
 
 
 def _put_right(scene: Scene) -> None:
-    (scene.root / "scratch.txt").unlink(missing_ok=True)
+    scene.repository.blockers.clear()
     push_from_elsewhere(scene.repository, {"broken": b"no"})
     for plan in scene.world.plans.values():
         if plan.adoption and not scene.world.is_done(plan.nodes[0].task_key):

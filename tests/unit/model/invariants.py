@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from irontree.app import App
 from irontree.domain.adoption import key_marker
-from irontree.domain.comments import comment_problems
+from irontree.domain.comments import marked_problems
 from irontree.domain.digests import digest_chain
 from irontree.domain.halt import halt_of
 from irontree.domain.machine import replay
@@ -210,7 +210,7 @@ def comments_are_slim_and_single(sight: Sight, _: Ledger) -> None:
     """No comment of ours says what a comment must not, and none is there twice."""
     for number, comments in sight.scene.tracker.comments.items():
         ours = [comment.body for comment in comments if comment.author == "us"]
-        assert not [problem for body in ours for problem in comment_problems(body)], number
+        assert not [problem for body in ours for problem in marked_problems(body)], number
         markers = Counter(body.strip().splitlines()[-1] for body in ours)
         assert not [marker for marker, count in markers.items() if count > 1], (number, markers)
 

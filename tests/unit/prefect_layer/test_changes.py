@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from irontree.errors import RemoteUnavailable
-from irontree.flows.serve.changes import AT_ONCE, EVERY, ForgeChanges, RequestChanges
+from irontree.flows.serve.changes import AT_ONCE, EVERY, ForgeChanges, RequestChanges, _Hints
 from tests.support.requests import merge, requesting_scene, work
 from tests.support.world import MANUAL_TASK, make_scene
 
@@ -152,3 +153,28 @@ def test_each_clone_of_the_repository_follows_the_hint(proposed, scene):
         assert changes._hints.open(proposed.app)
         list(changes(proposed.app))
         assert not changes._hints.open(proposed.app)
+
+
+class Interrupted(dict):
+    """Where hints are kept; before one is written, another thread does this."""
+
+    def __init__(self) -> None:
+        self.meanwhile: list[Callable[[], None]] = []
+
+    def __setitem__(self, page: str, hint: object) -> None:
+        if self.meanwhile:
+            self.meanwhile.pop()()
+        super().__setitem__(page, hint)
+
+
+def test_a_hint_whose_thread_is_overtaken_by_another_and_by_the_look_is_kept(proposed):
+    given = Interrupted()
+    hints = _Hints(given)
+
+    def overtake() -> None:
+        hints.give(PAGE)
+        hints.follow(proposed.app, hints.open(proposed.app))
+
+    given.meanwhile.append(overtake)
+    hints.give(PAGE)
+    assert hints.open(proposed.app)

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from irontree.blocks import GiteaCredentials, GitHubCredentials, IrontreeRepository
-from irontree.forges.credentials import AppKey, Token, find_credential, token_variable
+from irontree.forges.credentials import AppKey, Token, find_credential, find_gitea_token
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\n"
 
@@ -28,9 +28,9 @@ def test_an_app_of_a_block_is_an_app():
 
 def test_a_token_for_gitea_is_found_under_the_name_that_the_forge_looks_for():
     variables = GiteaCredentials(token="of-the-block").variables()
-    variable = token_variable({"FORGEJO_TOKEN": "other", **variables})
-    assert variable
-    assert variables[variable] == "of-the-block"
+    found = find_gitea_token({"FORGEJO_TOKEN": "other", **variables})
+    assert found
+    assert variables[found.source] == "of-the-block"
 
 
 @pytest.mark.parametrize("kind", [GitHubCredentials, GiteaCredentials])

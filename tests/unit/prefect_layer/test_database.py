@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from irontree.errors import ServerUnavailable
 from irontree.flows.server.database import database_trouble, ensure, identity
 
 
@@ -83,6 +84,15 @@ def test_one_that_is_only_locked_is_not_damaged(folder):
     with closing(sqlite3.connect(database)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         assert database_trouble(database) == ""
+
+
+def test_one_that_cannot_be_opened_is_named_and_left_alone(folder):
+    database = a_database(folder / "prefect.db")
+    (folder / "prefect.db-journal").mkdir()
+    before = database.read_bytes()
+    with pytest.raises(ServerUnavailable, match=f"{database} cannot be read: "):
+        ensure(folder)
+    assert database.read_bytes() == before
 
 
 def test_another_file_under_the_name_is_another_database(folder):

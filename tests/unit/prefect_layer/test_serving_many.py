@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import psutil
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from irontree.app import App
-from irontree.errors import EnvironmentRefused, NotARepository
+from irontree.errors import ConfigRefused, EnvironmentRefused, NotARepository
 from irontree.flows.serve.service import Service
+from irontree.flows.serve.serving import Serving
 from irontree.store.memory import MemoryLock
 from tests.support.prefect_stub import prefect_that
 from tests.support.world import TickingClock, make_scene
@@ -39,10 +42,16 @@ def test_a_terminal_that_ends_while_the_server_is_away_does_not_end_who_serves(t
     assert "cannot be reached" in said[0]
 
 
+NEW = "new"
+"""A repository that no worker has ever served, and has no queue therefore."""
+
+
 def has_no_runs(method: str, path: str) -> tuple[int, object]:
-    """A Prefect server that has any queue, and no run."""
+    """A Prefect server that has any queue but those of NEW, and no run."""
+    if method == "GET" and "/queues/" in path and not path.endswith(f"/{NEW}"):
+        return 200, {"id": str(uuid.uuid4()), "name": "any", "work_pool_id": None}
     if method == "GET":
-        return 200 if "/queues/" in path else 501, {"id": str(uuid.uuid4()), "name": "any", "work_pool_id": None}
+        return 404 if "/queues/" in path else 501, {}
     return (200, []) if method == "POST" else (204, None)
 
 
@@ -77,10 +86,10 @@ class StandIn:
 
 
 class Deleted:
-    """A repository, of which the test says that its folder is gone."""
+    """A repository, of which the test says that its folder is gone, or its configuration no use."""
 
     def __init__(self, app: App) -> None:
-        self.gone = False
+        self.gone = self.misconfigured = False
         self.lock = MemoryLock(TickingClock())
         self.app = replace(app, alive=lambda _: self, preferences=self._preferences)
         self._settings = app.preferences()
@@ -98,6 +107,8 @@ class Deleted:
     def _preferences(self):
         if self.gone:
             raise NotARepository("no git repository there")
+        if self.misconfigured:
+            raise ConfigRefused(".mino/config.yml: no such setting")
         return self._settings
 
 
@@ -122,15 +133,26 @@ def said() -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def service(apps, workers, said, tmp_path, without_runs):
+def unusual() -> list[type[Serving]]:
+    """What is started before the next stand-in."""
+    return []
+
+
+@pytest.fixture
+def service(apps, workers, said, unusual, tmp_path, without_runs):
     worker = type("Worker", (StandIn,), {"made": workers})
+
+    def start_worker(*given, **named):
+        kind = unusual.pop() if unusual else worker
+        return kind(*given, **named)
+
     with Service(
         [apps[0].app, apps[1]],
         environment={},
         folder=tmp_path,
         say=lambda app, text: said.append((app.repository.id, text)),
         chores=(),
-        start_worker=worker,
+        start_worker=start_worker,
         now=itertools.count(step=60).__next__,
     ) as service:
         yield service
@@ -166,3 +188,41 @@ def test_one_that_is_deleted_while_we_serve_it_keeps_no_other_from_a_new_worker_
     assert service.served == (second,)
     with first.lock.hold("somebody else"):
         pass
+
+
+def test_one_that_no_worker_could_ever_serve_is_let_go(service, apps, said, workers):
+    """...although it has no queue that could be closed."""
+    first, second = apps
+    first.app.repository.id = NEW
+    first.misconfigured = True
+    service.start()
+    assert (service.elsewhere, service.served) == ((), (second,))
+    service.let_go(NEW)
+    assert [gone for _ in range(3) for gone in service.look()] == [NEW]
+    assert (NEW, f"not served any more: {first.app.repository.root}") in said
+    with first.lock.hold("somebody else"):
+        pass
+
+
+def kept() -> list[str]:
+    """The threads that hand credentials (those that answer a single request end by themselves), and scratch folders."""
+    threads = [thread.name for thread in threading.enumerate() if thread.name == "handing"]
+    return threads + [file.path for file in psutil.Process().open_files() if "irontree-serving-" in file.path]
+
+
+def test_a_worker_that_the_disk_does_not_let_start_is_tried_again_and_leaves_nothing(
+    service, said, workers, unusual, tmp_path
+):
+    service.start()
+    before = kept()
+    (tmp_path / "serving-all.log").mkdir()
+    unusual.append(Serving)
+    workers[0].lives = False
+    service.look()
+    [first, second] = [text for _, text in said if "The flows could not be served" in text]
+    assert first == second
+    assert f"Is a directory: '{tmp_path / 'serving-all.log'}'" in first
+    assert kept() == before
+    service.look()
+    assert [worker.names for worker in workers] == [{"one", "two"}] * 2
+    assert {app.repository.id for app in service.served} == {"one", "two"}

@@ -9,6 +9,7 @@ import json
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -96,6 +97,35 @@ def test_who_leaves_in_the_middle_is_not_spoken_of(receiver, capfd):
 def test_what_is_longer_than_a_forge_sends_is_not_read(receiver, hurried):
     assert deliver(receiver, b"", X_Hub_Signature_256=signature(b""), Content_Length=str(MOST_BYTES + 1)) == 413
     assert hurried == []
+
+
+def connected(receiver: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port_of(receiver)), timeout=30)
+
+
+def test_what_has_no_signature_is_refused_before_its_body_comes(receiver):
+    with connected(receiver) as stranger:
+        stranger.sendall(b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n")
+        assert stranger.recv(1000).startswith(b"HTTP/1.0 401")
+
+
+def test_strangers_in_their_bounded_number_neither_stop_nor_fill_the_receiver(hurried):
+    with receiving(0, SECRET, lambda: hurried.append("now"), print, print, most_connections=2) as receiver:
+        with connected(receiver), connected(receiver), connected(receiver) as third:
+            assert third.recv(1000) == b""  # the first two are still open
+        while not hurried:  # until their places are free
+            with suppress(OSError, http.client.HTTPException):
+                deliver(receiver, b"", X_Hub_Signature_256=signature(b""))
+
+
+def test_who_says_a_little_now_and_then_is_not_waited_for(hurried, capfd):
+    receiver = receiving(0, SECRET, lambda: hurried.append("now"), print, print, seconds=0.0)
+    with receiver as url, connected(url) as slow:
+        slow.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\nX-Hub-Signature-256: x\r\n\r\nwait")
+        with suppress(ConnectionResetError):
+            assert slow.recv(1000) == b""
+    assert hurried == []
+    assert capfd.readouterr().err == ""
 
 
 def test_a_port_that_is_taken_is_named(receiver):

@@ -60,6 +60,20 @@ def test_a_target_that_moved_is_told_from_a_refusal(kind):
     assert not is_behind("!\tabc:refs/heads/main\t[remote rejected] (pre-receive hook declined)")
 
 
+def test_a_lock_in_the_remote_is_named_in_one_sentence():
+    said = (
+        "remote: error: cannot lock ref 'refs/heads/main': Unable to create '/srv/x.git/./refs/heads/main.lock': "
+        "File exists.        \nremote: \nremote: Another git process seems to be running in this repository, e.g.\n"
+        "!\tabc:refs/heads/main\t[remote rejected] (failed to update ref)\nDone"
+    )
+    failure = remote_failure("cannot push to main on origin", said)
+    assert isinstance(failure, RemoteUnavailable), "a push of somebody else may hold it"
+    assert failure.message == (
+        "cannot push to main on origin: the remote is locked by /srv/x.git/refs/heads/main.lock; "
+        "if it stays there and no git is at work in that repository, remove the file"
+    )
+
+
 def test_passwords_in_addresses_are_not_repeated():
     failure = remote_failure("cannot push", "fatal: unable to access 'https://ada:s3cret@example.com/a.git/'")
     assert "s3cret" not in failure.message

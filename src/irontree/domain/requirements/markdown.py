@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -114,6 +114,39 @@ def lines_said(text: str) -> tuple[str, ...]:
             start, end = token.map
             lines[start:end] = [""] * (min(end, len(lines)) - start)
     return tuple(lines)
+
+
+_COMMENT_OR_TAG: Final = re.compile(
+    r"<!--(?s:.*?)(?:-->|\Z)|<[!?][^>]*>?|<(?P<raw>script|style|template|title)\b(?s:.*?)(?:</(?P=raw)\s*>|\Z)"
+    r"|<[a-z][a-z0-9-]*\s[^<>]*>",
+    re.IGNORECASE,
+)
+_TITLE_OR_IMAGE: Final = re.compile(
+    r"!\[(?s:.*?)(?=\]\(|\]\[|\Z)|\]\((?:<[^<>\n]*>|\S*)(?P<title>\s+[\"'(](?s:.*?)(?:[\"')]\s*\)|\Z))?"
+)
+"""The text for an image, and a link's title: a page shows them under the pointer at most.
+
+A pattern that has begun always fits, so a hostile text is gone through once.
+"""
+
+
+def undisplayed(text: str) -> tuple[str, ...]:
+    """What is in a Markdown text and not on its page: link definitions, comments, what is only in tags, titles.
+
+    The same is found in a code span, which is displayed: more is told rather than less.
+    """
+    environment: dict[str, Any] = {}
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    tokens = _blocks_parser().parse("\n".join(lines), environment)
+    defined = [*environment.get("references", {}).values(), *environment.get("duplicate_refs", ())]
+    found = ["\n".join(lines[slice(*each["map"])]) for each in defined]
+    for token in tokens:
+        if token.type in ("html_block", "inline"):
+            found += [match[0] for match in _COMMENT_OR_TAG.finditer(token.content)]
+        if token.type == "inline":
+            marked = _TITLE_OR_IMAGE.finditer(token.content)
+            found += [match[0].removeprefix("]") for match in marked if match[0][0] == "!" or match["title"]]
+    return tuple(dict.fromkeys(found))
 
 
 def without_front_matter(lines: Sequence[str]) -> list[str]:

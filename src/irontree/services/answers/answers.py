@@ -38,8 +38,8 @@ from irontree.services.execution.steps import (
     take_over_lease,
 )
 from irontree.services.loops import loop
-from irontree.services.proposals.again import grant_permissions, propose_again
-from irontree.services.proposals.proposal import WAYS, ApprovalChoices
+from irontree.services.proposals.again import grant_permissions
+from irontree.services.proposals.proposal import WAYS, ApprovalChoices, Proposal
 from irontree.services.questions.questions import (
     COMMENT,
     Question,
@@ -112,7 +112,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
         _require_wanted(app, world, state)
         if choice.name != "accept":
             require_not_published(app, world, state)
-        require_gate(app, question, choice, answer.voters)
+        require_gate(app, question, choice, answer.voters, answer.revision)
         if not choice.loop_only:
             settle_leftovers(app)
         after = _take(app, question, choice, answer)
@@ -323,25 +323,21 @@ def _allow(app: App, question: Question, answer: Answer) -> TaskState:
 
 
 def _approve(app: App, question: Question, answer: Answer) -> TaskState:
+    def opens(wanted: Proposal) -> None:
+        if app.origin.channel == COMMENT and question.loop_id is None:
+            _start_loop_of(app, question, wanted)
+
     chosen = WAYS.get(answer.choice, ApprovalChoices())
-    if app.origin.channel == COMMENT and question.loop_id is None:
-        _start_loop_of(app, question, answer)
-    return approve_again(app, question.number, answer.revision or "", answer.by.strip(), chosen)
+    return approve_again(app, question.number, answer.revision or "", answer.by.strip(), chosen, first=opens)
 
 
-def _start_loop_of(app: App, question: Question, answer: Answer) -> None:
+def _start_loop_of(app: App, question: Question, wanted: Proposal) -> None:
     """Start the loop of an adopted issue, as the comment that asked for its approval said (R17).
 
     This comes first, and its event does not name the comment: after a crash the question is still open, and the same
-    comment answers it. Raises ApprovalRefused, before anything is written, if the issue is not what was approved.
+    comment answers it. Nothing refuses the approval after it, so no loop is left open without one.
     """
-    plan = read_world(app).plans.get(question.task_key or "")
-    if plan is None or plan.adoption is None:
-        return
-    wanted = propose_again(app, plan)
-    wanted.require_named(answer.revision or "")
-    wanted.require_clear()
-    if wanted.open_loops:
+    if wanted.draft.whole or wanted.open_loops:
         return
     named = replace(app, origin=Origin(app.origin.actor, app.origin.channel))
     query = Issues((question.number,)).query

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from irontree.domain.commands import Intent, Issues, OpenIssues, resolve_intent
 from irontree.domain.gates import key_of_approval
 from irontree.domain.issues import Issue
 from irontree.domain.plan import Plan
-from irontree.domain.state import COLORS, NEEDS_BREAKDOWN, Phase, TaskState
+from irontree.domain.state import COLORS, DESCRIPTIONS, NEEDS_BREAKDOWN, Phase, TaskState
 from irontree.errors import ApprovalRefused, Busy, NeedsBreakdown, NotEligible, NothingToDo, RemoteFailed
 from irontree.ports import Label
 from irontree.services.delivery.deliver import deliver
@@ -22,9 +23,9 @@ from irontree.services.loops.choice import loop_for, refuse_at_work, refuse_besi
 from irontree.services.loops.loop import Loop, cancel, open_loops, require_trusted, start
 from irontree.services.proposals.adoption import adopted_plan, clash, number_of, plan_for, why_not
 from irontree.services.proposals.again import UNREADABLE, propose_again
+from irontree.services.proposals.guard import require_unguarded
 from irontree.services.proposals.proposal import ApprovalChoices, Proposal, approved_plans, propose_from
 from irontree.services.proposals.sources import propose, resolve
-from irontree.services.questions.questions import FORM, require_no_gate
 from irontree.services.record import World, read_world
 from irontree.services.views.report import write_projections
 
@@ -48,10 +49,18 @@ def adopt(app: App, number: int) -> Plan:
             f"issue-{number} is adopted already: it is {state.phase}",
             remedy=f"`irontree task #{number}` works on it; edit the issue to adopt it again",
         )
-    save_adopted(app, plan)
-    publish(app, plan)
+    waiting = _behind_the_old_gates(world, plan, number)
+    save_adopted(app, waiting)
+    publish(app, waiting)
     app.repository.back_up()
     return plan
+
+
+def _behind_the_old_gates(world: World, plan: Plan, number: int) -> Plan:
+    """The plan as it waits: gates in force hold until another approval, so adopting again loosens none (R6)."""
+    earlier = adopted_plan(world, number)
+    gates = earlier.policy.gates if earlier else None
+    return plan.model_copy(update={"policy": plan.policy.model_copy(update={"gates": gates})}) if gates else plan
 
 
 def require_adoptable(app: App, world: World, number: int) -> Issue:
@@ -70,7 +79,7 @@ def require_adoptable(app: App, world: World, number: int) -> Issue:
 def mark_composite(app: App, number: int) -> None:
     """Set the label that asks for splitting; if the forge fails, only a warning is shown (contract, labels)."""
     try:
-        app.forge().ensure_labels([Label(NEEDS_BREAKDOWN, COLORS[NEEDS_BREAKDOWN])])
+        app.forge().ensure_labels([Label(NEEDS_BREAKDOWN, COLORS[NEEDS_BREAKDOWN], DESCRIPTIONS[NEEDS_BREAKDOWN])])
         app.forge().set_labels(number, add=[NEEDS_BREAKDOWN])
     except RemoteFailed as error:
         app.progress.note(f"warning: #{number} has no label {NEEDS_BREAKDOWN}: {error.message}")
@@ -115,12 +124,11 @@ def approve(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
     """Write the plans, publish their nodes and start their loop, all by one approval (protocol, invariants).
 
     The caller holds the driver lock. Raises ApprovalRefused if *revision* is not the proposal's, if approving would no
-    longer do what was shown, if a task has open questions, or in a form if a task has a gate; Busy while a loop that it
-    would replace is active; NotEligible if another loop has some of the tasks. Also raises the errors of `Source.read`.
+    longer do what was shown, if a task has open questions or a gate of approvals; Busy while a loop that it would
+    replace is active; NotEligible if another loop has some of the tasks. Also raises the errors of `Source.read`.
     """
     _require_as_shown(app, proposal)
-    if app.origin.channel == FORM:
-        require_no_gate(app, _approved_anew(app, proposal))
+    require_unguarded(app, proposal)
     replaced = _replaceable(app, proposal, loop_mode=True)
     plans = write_plans(app, proposal, revision, by)
     _, released = _put_in_force(app, proposal, plans, by)
@@ -139,6 +147,7 @@ def approve_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> Pu
     document, is active: its tasks would no longer be approved for a loop.
     """
     _require_as_shown(app, proposal)
+    require_unguarded(app, proposal)
     _replaceable(app, proposal, loop_mode=False)
     plans = write_plans(app, proposal, revision, by, loop_mode=False)
     published, released = _put_in_force(app, proposal, plans, by)
@@ -148,20 +157,30 @@ def approve_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> Pu
 
 
 def approve_again(
-    app: App, issue_number: int, revision: str, by: str, choices: ApprovalChoices | None = None
+    app: App,
+    issue_number: int,
+    revision: str,
+    by: str,
+    choices: ApprovalChoices | None = None,
+    *,
+    first: Callable[[Proposal], None] = lambda _: None,
 ) -> TaskState:
     """Approve the document or issue with today's configuration, in answer to `reapproval_required` (R7).
 
     An unchanged task resumes, a changed one begins a fresh stream, and one no longer in the document is cancelled with
     its state kept. An open loop over other tasks of the document is replaced. *revision* is what the form showed; for a
-    document it includes a stamp of everything that approving would do, compared here under the lock. Returns the
-    issue's state. Raises as `approve` does.
+    document it includes a stamp of everything that approving would do, compared here under the lock. *first* is called
+    with what is approved, once nothing refuses it any more and before anything is written. Returns the issue's state.
+    Raises as `approve` does.
     """
     plan = _plan_now(app, issue_number)
     proposal = replace(propose_again(app, plan), choices=choices or ApprovalChoices())
     proposal.require_named(revision)
     if proposal.draft.whole:
         require_at_rest(app, proposal.what, proposal.keys)
+    else:
+        proposal.require_clear()
+    first(proposal)
     _put_in_force(app, proposal, write_plans(app, proposal, revision, by, loop_mode=plan.loop_mode), by)
     world = read_world(app)
     now = world.state(issue_number)
@@ -183,16 +202,6 @@ def _require_as_shown(app: App, proposal: Proposal) -> None:
     In the meantime other users may have approved, finished a task or ended a loop.
     """
     propose_from(app, proposal.source, proposal.intent).require_as_shown(proposal)
-
-
-def _approved_anew(app: App, proposal: Proposal) -> set[str]:
-    """The tasks that this would approve again; for a document, including those of its plan in force."""
-    if proposal.approved:
-        return set()
-    if not proposal.draft.whole:
-        return {task.node.task_key for task in proposal.due}
-    plans = read_world(app).plans
-    return {*proposal.keys, *(key for key, plan in plans.items() if plan.spec_path == proposal.what)}
 
 
 def write_plans(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: bool = True) -> tuple[Plan, ...]:

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
-from irontree.domain.comments import is_marked
+from irontree.domain.comments import is_marked, told_part
 from irontree.domain.gates import APPROVES_RULES, Gate
 from irontree.domain.issues import Comment
 from irontree.domain.timestamps import moment_in_utc, utc_text
@@ -33,7 +33,7 @@ from irontree.services.answers.lookout import Lookout
 from irontree.services.delivery.comments import answer_marker, ask_for_approval, asked_at, asked_in_comments, post_once
 from irontree.services.loops.loop import open_loops
 from irontree.services.questions.listing import asked_about
-from irontree.services.questions.questions import COMMENT, Question, counted_at, gate_at
+from irontree.services.questions.questions import COMMENT, Question, counted_at, gate_at, so_far
 from irontree.services.record import read_world
 from irontree.services.views.history import rules_for_denied, rules_in_words
 
@@ -183,9 +183,9 @@ def _follow(
     answer = _answer_of(asked, comment.author, command)
     said: tuple[Comment, ...] = (comment,)
     _require_open(app, asked)
-    if command.choice.name == APPROVES_RULES:
-        _require_shown_rules(app, asked, comments)
     gate = gate_at(read_world(app), asked, command.choice)
+    if command.choice.name == APPROVES_RULES:
+        _require_shown_rules(app, asked, comments, gate)
     if gate:
         said = _counted(app, asked, gate, _voices(app, asked, command, comments))
         if not _counted(app, asked, gate, (comment,)):
@@ -194,21 +194,25 @@ def _follow(
             )
         if len(said) < gate.approvers:
             validate(asked, answer)
-            _count(app, asked, said)
+            _count(app, asked, gate, comment, command, said)
             return "counted"
-    _record(_on_behalf_of(app, comment, said), asked, replace(answer, voters=tuple(one.author for one in said)))
+    voters = tuple(one.author for one in said)
+    _record(_on_behalf_of(app, comment, said), asked, replace(answer, by=", ".join(voters), voters=voters))
     return "taken"
 
 
-def _require_shown_rules(app: App, asked: Question, comments: tuple[Comment, ...]) -> None:
+def _require_shown_rules(app: App, asked: Question, comments: tuple[Comment, ...], gate: Gate | None) -> None:
     """Raise AnswerRefused unless our comment that asks shows, unedited, every rule that the answer approves (R6)."""
-    shown = "\n".join(one.body for one in comments if _asks(asked, one) and not one.edited)
+    shown = "\n".join(told_part(one.body) for one in comments if _asks(asked, one) and not one.edited)
     rules = rules_in_words(rules_for_denied(app.log.read(asked.under)))
     if not all(f"`{words}`" in shown for words in rules):
+        there = (
+            f"`irontree checkup unblock issue-{asked.under} --allow` approves what "
+            f"`irontree show issue-{asked.under}` shows, or "
+        )
         raise AnswerRefused(
             "the comment that asks does not show which rules this would approve",
-            remedy=f"`irontree checkup unblock issue-{asked.under} --allow` approves what "
-            f"`irontree show issue-{asked.under}` shows, or add them to agent.permissions and approve that",
+            remedy=f"{'' if gate else there}add them to agent.permissions and approve that",
         )
 
 
@@ -247,10 +251,18 @@ def _says(command: Command) -> tuple[str, str]:
     return command.choice.name, command.argument
 
 
-def _count(app: App, asked: Question, said: tuple[Comment, ...]) -> None:
-    """Store who has voted, for display; the count itself is computed anew each time."""
-    ledger, voters = app.deliveries.load(asked.under), tuple(one.author for one in said)
-    app.deliveries.save(asked.under, replace(ledger, voted_on=asked.key, voters=voters))
+def _count(
+    app: App, asked: Question, gate: Gate, comment: Comment, command: Command, said: tuple[Comment, ...]
+) -> None:
+    """Tell and store who has voted, if that changed, for display; the count itself is computed anew each time."""
+    number, voters = asked.under, tuple(one.author for one in said)
+    ledger = app.deliveries.load(number)
+    if (ledger.voted_on, ledger.voters) == (asked.key, voters):
+        return
+    marker, words = answer_marker(number, comment.id), f"/{command.choice.word} {command.argument}".strip()
+    text = app.renderer.render("comments/counted.md", marker=marker, command=words, so_far=so_far(gate, voters))
+    post_once(app, number, text, marker)
+    app.deliveries.save(number, replace(ledger, voted_on=asked.key, voters=voters))
 
 
 def _require_own_words(asked: Question, comment: Comment, comments: tuple[Comment, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Which open questions are due to be looked at on the forge: one list of the repository's comments serves them all."""
+"""What is due to be looked at on the forge: comments under open questions, of which one list serves all, and merges."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.ports import CommentMark
+from irontree.services.delivery.comments import asked_in_comments
+from irontree.services.execution.steps import catch_up
 from irontree.services.questions.questions import Question
+from irontree.services.record import read_world
 
 _OVERLAP: Final = timedelta(minutes=5)
 """A list may show a later comment before an earlier one."""
@@ -55,3 +58,35 @@ class Lookout:
         fresh = found - self._marks
         self._marks = found or self._marks
         return frozenset(mark.issue_number for mark in fresh)
+
+
+# --- The merges that are waited for
+
+
+def take_merges(app: App) -> bool:
+    """Record what ended a request that waits for its merge; whether that answered anything (R15).
+
+    One call for each such request, and all of a look at requests only where one is open no more. What reviewers and CI
+    say is looked at by whoever takes up work, and by webhooks. Raises Busy while others drive, and RemoteFailed.
+    """
+    asked = asked_in_comments(app)
+    if not any(_has_ended(app, number) for number in _awaited(app, asked)):
+        return False
+    with app.driver.hold("look at requests"):
+        catch_up(app)
+    return {question.key for question in asked_in_comments(app)} != {question.key for question in asked}
+
+
+def _awaited(app: App, asked: tuple[Question, ...]) -> tuple[int, ...]:
+    """The requests whose merge is asked for."""
+    world = read_world(app)
+    states = (world.state(question.issue_number) for question in asked if question.issue_number is not None)
+    return tuple(state.request for state in states if state.is_proposed and state.request is not None)
+
+
+def _has_ended(app: App, number: int) -> bool:
+    """Whether it may be open no more; of requests in files only git can tell, as far as it has fetched."""
+    if app.forge().links.page is None:
+        return True
+    request = app.forge().read_pull_request(number)
+    return request is None or request.state != "open"

@@ -6,22 +6,26 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from datetime import timedelta
+from typing import Any, Final
 
 from irontree.app import App
-from irontree.domain.comments import comment_problems, is_marked, marked_problems, status_problems
+from irontree.domain.comments import MAX_CHARACTERS, is_marked, marked_problems, slim, status_problems
 from irontree.domain.events import IssueEvent, Record, kebab
-from irontree.domain.halt import halt_of
+from irontree.domain.halt import block_title, halt_of
 from irontree.domain.issues import Comment
 from irontree.domain.plan import Plan, canonical_digest
-from irontree.domain.state import TaskState
-from irontree.errors import RemoteFailed
+from irontree.domain.state import Phase, TaskState
+from irontree.domain.timestamps import moment_in_utc, utc_text
+from irontree.errors import GitFailed, RemoteFailed
+from irontree.ports import EffectLedger
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
-from irontree.services.proposals.again import UNREADABLE, offers_permission, propose_again
+from irontree.services.proposals.again import ALLOW, UNREADABLE, offers_permission, propose_again
 from irontree.services.proposals.approval import approval_view
-from irontree.services.questions.questions import Question, gate_at, open_questions, question_about
+from irontree.services.questions.questions import Question, gate_at, gated, open_questions, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.history import failed_check, rules_for_denied, rules_in_words
+from irontree.services.views.report import Evidence, evidence_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +34,30 @@ class CommentView:
 
     number: int
     marker: str
+    title: str = ""
+    """What is in the way, in the heading of a block."""
     reason: str = ""
     action: str = ""
     attempt: int = 0
     attempts: int = 0
     request: str = ""
-    """The address of the pull request whose merge accepts the work."""
+    """The pull request whose merge accepts the work: its number and address."""
+    evidence: Evidence | None = None
+    """What is to be accepted, where that is asked; the rest of it is below."""
+    commit_url: str | None = None
+    """The page of the commit, if it is on the forge."""
+    publish: str = ""
+    """The branch that an acceptance publishes to; empty where merging a request accepts."""
     answers: tuple[str, ...] = ()
-    """The usage of each command with which a comment answers; empty if nothing is asked."""
+    """The usage of each command with which a comment of one person answers; empty if nothing is asked."""
+    gated: tuple[str, ...] = ()
+    """The usage of each command that has to pass the gate."""
     gate: str = ""
+    """Who decides at the gate; empty if there is none, and then a command may answer too."""
     allows: tuple[str, ...] = ()
     """The rules that `/allow` would approve; empty if that is no answer."""
+    allow_gate: str = ""
+    """Who decides whether these are allowed; empty if no gate guards it."""
 
 
 def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = "") -> str:
@@ -58,7 +75,7 @@ def loop_marker(issue_number: int, loop_id: str, sequence: int) -> str:
 
 
 def answer_marker(issue_number: int, comment_id: str) -> str:
-    """The marker of our reply to an answer in a comment that was refused."""
+    """The marker of our reply to an answer in a comment: it was refused, or its gate asks for more people."""
     return _marker(issue_number, f"answer/{comment_id}")
 
 
@@ -74,23 +91,63 @@ def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
     return (there or forge.post_comment(issue_number, text)).url
 
 
+def post_if_new(app: App, issue_number: int, text: str, marker: str) -> str:
+    """As `post_once`, in one call: the comments are read only if this may have been tried before (R9).
+
+    That is so if the ledger is new, if something failed, or if a process ended behind the note that it makes here.
+    """
+    ledger = app.deliveries.load(issue_number)
+    if not ledger.sequence or ledger.failures or ledger.posting == marker:
+        return post_once(app, issue_number, text, marker)
+    app.deliveries.save(issue_number, replace(ledger, posting=marker))
+    return app.forge().post_comment(issue_number, text).url
+
+
 def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
     """The rendered comment of *record*; *state* is the state after it."""
     question = question_in(app, state)
-    gate = gate_at(world, question) if question else None
     view = CommentView(
         number=state.issue_number,
         marker=marker,
+        title=block_title(state.blocking_check),
         reason=_reason(record) or _what_failed(app, record),
         action=record.told.remedy,
         attempt=state.attempt_count,
         attempts=state.total_attempts,
         request=_request(state, record),
-        answers=question.usages() if question else (),
-        gate=gate.words if gate else "",
         allows=_allows(app, world, state) if question else (),
+        **(answers_in(world, question) if question else {}),
     )
+    if record.event.event == ASKS_ACCEPTANCE and state.phase is Phase.PENDING:
+        view = _with_evidence(app, world, state, view)
     return comment_text(app, record.event.event, view)
+
+
+ASKS_ACCEPTANCE: Final = "verify_pending_acceptance"
+
+
+def _with_evidence(app: App, world: World, state: TaskState, view: CommentView) -> CommentView:
+    """The same with what is to be accepted (R14). A request shows its change itself, and its commit is on the forge."""
+    try:
+        evidence = evidence_of(app, state)
+    except GitFailed:  # our refs were removed: whoever is asked sees the rest
+        return view
+    plan = world.plans.get(state.task_key)
+    if state.is_proposed:
+        return replace(view, evidence=evidence.without_diff, commit_url=app.forge().links.commit(evidence.anchor))
+    return replace(view, evidence=evidence, publish=plan.policy.publish.target_branch if plan else "")
+
+
+def answers_in(world: World, question: Question) -> dict[str, Any]:
+    """What a comment offers as answers, as fields of its view: those of one person apart from those of a gate."""
+    closed, own = gated(world, question), gate_at(world, question)
+    allow = next((gate_at(world, question, each) for each in question.rule.choices if each.name == ALLOW), None)
+    return {
+        "answers": question.usages(lambda choice: choice.name not in closed),
+        "gated": question.usages(lambda choice: choice.name in closed),
+        "gate": own.decide if own else "",
+        "allow_gate": allow.decide if allow else "",
+    }
 
 
 def question_in(app: App, state: TaskState) -> Question | None:
@@ -109,12 +166,15 @@ def _allows(app: App, world: World, state: TaskState) -> tuple[str, ...]:
 def comment_text(app: App, event: str, view: CommentView) -> str:
     """The rendered status comment of an audible event.
 
-    If the Slim Comment Invariant forbids it (R10), the template is rendered with its own text only.
+    If the rules for comments forbid it (R10), it is rendered without the diff, else with the template's own text only.
     """
-    text = app.renderer.render(comment_template(event), comment=view)
-    if not status_problems(text):
-        return text
-    return app.renderer.render(comment_template(event), comment=replace(view, reason="", action="", allows=()))
+    short = replace(view, evidence=view.evidence.without_diff) if view.evidence else view
+    bare = replace(view, reason="", action="", allows=(), evidence=None)
+    for each in (view, short):
+        text = app.renderer.render(comment_template(event), comment=each)
+        if not status_problems(text):
+            return text
+    return app.renderer.render(comment_template(event), comment=bare)
 
 
 def comment_template(event: str) -> str:
@@ -129,28 +189,35 @@ def _what_failed(app: App, record: Record[IssueEvent]) -> str:
 
 
 def _request(state: TaskState, record: Record[IssueEvent]) -> str:
-    """The address of the pull request, or its number where a comment may not name the address (a file, R10)."""
-    url = record.told.request_url
-    return f"request #{state.request}" if comment_problems(url) else url
+    """The pull request by its number and its address; in a comment a file is named from the repository on (R10)."""
+    url = slim(record.told.request_url)
+    return f"#{state.request} ({url})" if url else ""
 
 
 def _reason(record: Record[IssueEvent]) -> str:
-    """One line: the reason, the first of several, or a user's decision."""
+    """One line: the reasons, or a user's decision. What a request is for is said by the action."""
     told = record.told
-    if told.note and not told.why[0]:
+    reasons = tuple(reason for reason in told.why if not (told.request_url and reason.endswith(told.request_url)))
+    if told.note and not any(told.why):
         return f"sent back by {told.by or 'a person'}: {told.note}"
-    return told.why[0]
+    return "; ".join(filter(None, reasons))
 
 
 # --- Asking for the approval of an adopted issue
 
 
 WAIT_SECONDS: Final = 5.0
+ASK_AGAIN: Final = timedelta(minutes=10)
+"""Between two such comments on an issue whose author may not approve: every edit of theirs makes a new name."""
+_LONGEST_COMMANDS: Final = (2000, 500, 100)
+"""Characters of each command in the comment; fewer where it would be too long for a forge otherwise."""
 APPROVAL_ASKED: Final = "comments/approval-asked.md"
 
 
 def ask_for_approval(app: App, question: Question, comments: Sequence[Comment]) -> None:
     """Post on an adopted issue what its approval would put into force, and what to write; once per name.
+
+    If its author has no write access, that is at most once in `ASK_AGAIN`, whoever edited it.
 
     *comments* are those since the question. The issue is read each time; its name is worked out only if something
     changed. An issue that cannot be approved as it is gets none. Raises RemoteFailed, and Busy if the driver lock is
@@ -160,13 +227,14 @@ def ask_for_approval(app: App, question: Question, comments: Sequence[Comment]) 
     if question.reason != "reapproval_required" or plan is None or plan.adoption is None:
         return
     issue = app.forge().read_issue(question.under)
-    if issue is None:
+    ledger = app.deliveries.load(question.under)
+    if issue is None or (not issue.trusted and _asked_lately(app, ledger)):
         return
     said = [[one.id, one.body] for one in comments if not is_marked(one.body)]
     try:
-        settings = app.policy(plan.policy.publish).digest
+        settings = [app.policy(plan.policy.publish).digest, app.preferences().loop_budget]
         seen = canonical_digest([question.key, issue.title, issue.body, issue.state, said, settings])
-        if seen != app.deliveries.load(question.under).approval_seen:
+        if seen != ledger.approval_seen:
             _ask_once(app, plan, question.under, seen)
     except RemoteFailed:
         raise
@@ -174,13 +242,23 @@ def ask_for_approval(app: App, question: Question, comments: Sequence[Comment]) 
         return
 
 
+def _asked_lately(app: App, ledger: EffectLedger) -> bool:
+    at = moment_in_utc(ledger.approval_asked_at)
+    return at is not None and abs(app.clock.now() - at) < ASK_AGAIN  # a clock may have been put back
+
+
 def _ask_once(app: App, plan: Plan, number: int, seen: str) -> None:
     wanted = propose_again(app, plan)
     marker = _marker(number, f"approve/{wanted.name}")
-    text = app.renderer.render(APPROVAL_ASKED, approval=approval_view(app, wanted, loop_mode=True), marker=marker)
+    view = approval_view(app, wanted, loop_mode=True)
+    texts = (app.renderer.render(APPROVAL_ASKED, approval=view, marker=marker, longest=n) for n in _LONGEST_COMMANDS)
+    text = next((text for text in texts if len(text) <= MAX_CHARACTERS), None)
+    if text is None:  # `irontree task` shows it
+        return
     with app.driver.hold(f"issue-{number}, approval", wait_seconds=WAIT_SECONDS):
         post_once(app, number, text, marker)
-        app.deliveries.save(number, replace(app.deliveries.load(number), approval_seen=seen))
+        asked = replace(app.deliveries.load(number), approval_seen=seen, approval_asked_at=utc_text(app.clock.now()))
+        app.deliveries.save(number, asked)
 
 
 # --- Checking our comments on the forge against the comment policy

@@ -30,16 +30,18 @@ from irontree.domain.external import MERGE_CHECKS, is_given_up
 from irontree.domain.halt import halt_title
 from irontree.domain.loop import LoopEntity
 from irontree.domain.machine import evolve
-from irontree.domain.state import ADOPTED, COLORS, MANAGED, TaskState, labels_for
+from irontree.domain.state import ADOPTED, COLORS, DESCRIPTIONS, MANAGED, TaskState, labels_for
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
 from irontree.ports import EffectLedger, Label, Stream
 from irontree.services.delivery.comments import (
     CommentView,
+    answers_in,
     comment_for,
     comment_marker,
     comment_text,
     loop_marker,
     place_of,
+    post_if_new,
     post_once,
     question_in,
 )
@@ -48,11 +50,11 @@ from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.questions.questions import Question, question_of
 from irontree.services.record import World, close_where_due, closing_policy, is_closed_by_us, read_world
 from irontree.services.views.history import document_of, last_of, newest_document
-from irontree.services.views.report import criteria_of
+from irontree.services.views.report import criteria_of, done_by
 
 Labels: TypeAlias = tuple[str, ...]
 _FOLLOW: Final = MANAGED | {ADOPTED}
-MANAGED_LABELS: Final = tuple(Label(name, color) for name, color in COLORS.items())
+MANAGED_LABELS: Final = tuple(Label(name, color, DESCRIPTIONS[name]) for name, color in COLORS.items())
 
 
 def deliver(app: App, world: World, issue_number: int, *, present: Labels | None = None) -> EffectLedger:
@@ -133,7 +135,7 @@ def _calls_for_comment(before: TaskState | None, event: IssueEvent) -> bool:
 
 def _post(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> None:
     number, marker = state.issue_number, comment_marker(state.issue_number, record, state.renewed_from)
-    post_once(app, number, comment_for(app, world, state, record, marker), marker)
+    post_if_new(app, number, comment_for(app, world, state, record, marker), marker)
 
 
 def _set_labels(app: App, state: TaskState, *, ensure: bool, present: Labels | None) -> None:
@@ -245,6 +247,8 @@ def reply_decision(app: App, state: TaskState, record: Record[IssueEvent]) -> Re
         promoted=document_of(record.event) is not None,
         written_by_a_person=state.adopted,
         replied=replied_in_window(events, record.event.sequence),
+        unanswered=record.event.event == "checkup_done"
+        and (state.adopted or any(CATEGORY[event.event] == "audible" for event in events)),
     )
     return dispatch_reply(app.preferences().reply, opportunity)
 
@@ -262,8 +266,7 @@ def _post_reply(app: App, world: World, state: TaskState, record: Record[IssueEv
     text = _reply_text(app, world, state, record, marker)
     if problems := reply_problems(text):
         raise NotEligible(f"the text would hold {', '.join(problems)}")
-    url = post_once(app, number, text, marker)
-    app.log.record_reply(number, record.event.sequence, url)
+    app.log.record_reply(number, record.event.sequence, post_if_new(app, number, text, marker))
 
 
 def _reply_text(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
@@ -276,7 +279,9 @@ def _reply_text(app: App, world: World, state: TaskState, record: Record[IssueEv
         "comments/reply.md",
         title=node.title if node else state.task_key,
         marker=marker,
+        asked_for=state.adopted,
         basis=event.completion_basis,
+        done_by=done_by(app, world, state) if state.done else "",
         to_check=tuple(human.criterion.text for human in left_to_people(covered)),
         remark=is_actionable(_note(app, state, record)),
         commit_url=forge.links.commit(event.code_ref) if event.code_publication_state == "published" else None,
@@ -328,7 +333,7 @@ def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
     told_itself = stream.last_sequence in {record.event.sequence for _, record in due_comments(stream)}
     if marker != ledger.halt_told and not told_itself:
         reason = state.problem or halt_title(entity.halt_reason or "")
-        _tell(app, state, marker, reason, question_in(app, state))
+        _tell(app, world, state, marker, reason, question_in(app, state))
 
 
 def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
@@ -337,11 +342,12 @@ def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
         return
     marker = loop_marker(state.issue_number, loop.id, question.sequence)
     if marker != app.deliveries.load(state.issue_number).halt_told:
-        _tell(app, state, marker, question.detail or question.rule.title, question)
+        _tell(app, world, state, marker, question.detail or question.rule.title, question)
 
 
-def _tell(app: App, state: TaskState, marker: str, reason: str, question: Question | None) -> None:
-    view = CommentView(state.issue_number, marker, reason=reason, answers=question.usages() if question else ())
+def _tell(app: App, world: World, state: TaskState, marker: str, reason: str, question: Question | None) -> None:
+    answers = answers_in(world, question) if question else {}
+    view = CommentView(state.issue_number, marker, reason=reason, **answers)
     ledger = app.deliveries.load(state.issue_number)
     others = tuple(failure for failure in ledger.failures if not failure.startswith(_FAILED))
     try:

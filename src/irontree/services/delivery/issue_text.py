@@ -6,14 +6,17 @@ Only what stands between our markers is written anew; an adopted issue has none,
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.adoption import document_marker, key_marker
+from irontree.domain.checks import commands_for
+from irontree.domain.halt import block_title, halt_of
 from irontree.domain.ids import adopted_revision
 from irontree.domain.issues import BEGIN, END, Issue, regions, with_regions, without_regions
 from irontree.domain.plan import Plan, PlanNode, canonical_digest
-from irontree.domain.state import TaskState
+from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import short_sha
 from irontree.services.record import World, closing_policy
 
 
@@ -41,6 +44,8 @@ def issue_body(
         "issues/body.md",
         node=node,
         plan=plan,
+        checks=commands_for(node, plan.policy, present=()) if node.executability == "executable" else (),
+        standing=_standing(node, state),
         current=_current(plan, node, state),
         parts=tuple(
             Part(each.title, numbers.get(each.task_key, 0), each.task_key in done) for each in plan.parts(node.task_key)
@@ -54,6 +59,38 @@ def issue_body(
 
 def _shown(key: str, numbers: Mapping[str, int]) -> str:
     return f"#{numbers[key]}" if key in numbers else key
+
+
+_NOBODY: Final = "Nobody has to do anything."
+_AT_WORK: Final[Mapping[Phase, str]] = {
+    Phase.CONTAINER: "**Waiting for its parts.** It is done once all of them are.",
+    Phase.READY: "**Waiting for its turn.** An agent works on it once nothing that it depends on is left.",
+    Phase.RUNNING: "**An agent works on it.** Then the checks run.",
+    Phase.COMMITTED: "**The checks run** on what an agent made. If they pass, it is published or a person is asked.",
+    Phase.VERIFIED: "**The work is accepted and published.** The issue is closed next.",
+}
+_WHAT_TO_DO: Final[Mapping[Phase, str]] = {
+    Phase.PENDING: "look at it, then comment `/accept`, or `/send-back` with a note",
+    Phase.TERMINAL: "comment `/retry 1` to allow another attempt",
+    Phase.BLOCKED: "put it right, then comment `/continue`",
+    Phase.STALE: "look at what changed, then approve it again",
+    Phase.ADOPTED: "approve it as its newest comment says",
+}
+
+
+def _standing(node: PlanNode, state: TaskState | None) -> str:
+    """Where the work stands, what happens next and who must do what, for people who do not know the program."""
+    phase = state.phase if state else Phase.CONTAINER if node.executability == "container" else Phase.READY
+    if state is None or phase in _AT_WORK:
+        return f"{_AT_WORK[phase]} {_NOBODY}"
+    if phase is Phase.DONE:
+        commit = short_sha(state.code_ref)
+        return f"**Done** ({state.completion_basis}). {f'Published as commit {commit}.' if commit else ''}".strip()
+    rule = halt_of(state)
+    title = block_title(state.blocking_check) if phase is Phase.BLOCKED else rule.title if rule else ""
+    what = f"merge the request #{state.request}" if state.is_proposed else _WHAT_TO_DO[phase]
+    look = f"`irontree show issue-{state.issue_number}` shows everything."
+    return f"**{title}.** The work waits for somebody with write access: {what}. {look}"
 
 
 def _current(plan: Plan, node: PlanNode, state: TaskState | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Final, TypeVar
 
 from irontree.app import App
@@ -355,17 +356,29 @@ def propose_commit(
 ) -> Proposed | NotNow | Never:
     """Push the verified commit to its branch, and ensure one open request for it; repeating this changes nothing.
 
-    If one was merged before the log could name it, that request is returned (R9).
+    If one was merged before the log could name it, that request is returned (R9). What may have been opened although no
+    answer came is looked for before anything is sent again.
     """
+
+    def is_taken(request: PullRequest | None) -> bool:
+        return request is not None and request.merged and has_merged(app, plan, state, node, request, report.anchor)
+
+    def ensured() -> PullRequest:
+        there = newest_request(app, plan, state, node) if next(earlier_tries) else last
+        if there and is_taken(there):
+            return there
+        return _have_request(app, world, state, plan, node, report, there)
+
+    earlier_tries = count()
     try:
         last = patiently(app, lambda: newest_request(app, plan, state, node))
-        if last and last.merged and has_merged(app, plan, state, node, last, report.anchor):
+        if last and is_taken(last):
             return Proposed(last.number, last.url)
         where = branch_policy(plan, state, node)
         pushed = patiently(app, lambda: app.repository.publish(report.anchor, where))
         if not isinstance(pushed, Published):
             return _left(last, where.target_branch) if last and last.merged else _moved(where.target_branch)
-        request = patiently(app, lambda: _have_request(app, world, state, plan, node, report, last))
+        request = patiently(app, ensured)
     except RemoteUnavailable as error:
         return NotNow(error.message)
     except PublicationRefused as error:

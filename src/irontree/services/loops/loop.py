@@ -5,7 +5,6 @@ Loop events win over the entity file, which is rewritten from them, except for `
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -34,6 +33,7 @@ from irontree.domain.loop import (
 from irontree.domain.meta import Meta
 from irontree.domain.plan import canonical_digest
 from irontree.domain.spending import Extension, extension_from
+from irontree.domain.text import shell_path
 from irontree.errors import LogDamaged, NotEligible, in_words
 from irontree.ports import EventStream
 from irontree.services.record import World, read_world
@@ -187,6 +187,20 @@ def still_open(loops: Iterable[Loop]) -> tuple[Loop, ...]:
     return tuple(loop for loop in loops if loop.is_open)
 
 
+def only_open(app: App) -> Loop:
+    """The loop that is open. Raises NotEligible, listing them with their commands, unless it is exactly one."""
+    match open_loops(app):
+        case (loop,):
+            return loop
+        case ():
+            raise NotEligible(
+                "No loop is open.", remedy="`irontree loops` lists all; `irontree task SPEC.md` starts one"
+            )
+        case several:
+            lines = (f"\n  irontree task resume {loop.id}  ({loop.entity.intent})" for loop in several)
+            raise NotEligible(f"{len(several)} loops are open:{''.join(lines)}", remedy="name one of them")
+
+
 def may_ask(app: App) -> bool:
     """Whether an issue or a loop may have an open question; if not, the forge need not be asked for answers."""
     world = read_world(app)
@@ -261,7 +275,7 @@ def resume(app: App, loop_id: str, by: str = "", note: str = "") -> Loop:
         return loop
     if entity.status != "halted" or entity.halt_reason is None:
         message = f"Loop {loop_id} status is {entity.status}; only halted loops can be resumed."
-        raise NotEligible(message, remedy=f"start a new one: `irontree task {shlex.quote(entity.intent)}`")
+        raise NotEligible(message, remedy=f"start a new one: `irontree task {shell_path(entity.intent)}`")
     event = LoopResumed(**_next(loop), previous_halt_reason=entity.halt_reason, transitions_used=entity.budget_used)
     return _record(app, loop, event, _said(by, note))
 
@@ -329,7 +343,7 @@ def cancel(app: App, loop_id: str, by: str, *, reason: str = "", note: str = "")
 def require_open(loop: Loop) -> Loop:
     """The loop itself. Raises NotEligible if it has ended."""
     if not loop.is_open:
-        again = f"start a new one: `irontree task {shlex.quote(loop.entity.intent)}`"
+        again = f"start a new one: `irontree task {shell_path(loop.entity.intent)}`"
         raise NotEligible(f"Loop {loop.id} is {loop.entity.status}", remedy=again)
     return loop
 

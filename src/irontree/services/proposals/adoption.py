@@ -88,11 +88,11 @@ def adopted_plan(world: World, number: int) -> Plan | None:
 
 
 def approval_name(plan: Plan) -> str:
-    """What an approval of one issue names: its text, and a digest of the resulting task and its settings.
+    """What an approval of one issue names, wherever it is shown: its text, and a digest of all else that it covers.
 
-    The revision alone does not cover comments, which can add criteria and commands.
+    That is the resulting task, because comments can add criteria and commands, its settings, and its loop's budget.
     """
-    rest = canonical_digest([plan.policy.digest, plan.nodes[0].digest])
+    rest = canonical_digest([plan.policy.digest, plan.nodes[0].digest, plan.budget_max_transitions])
     return f"{plan.spec_revision}-{rest[:8]}"
 
 

@@ -12,15 +12,18 @@ from irontree.domain.checks import commands_for, coverage, is_trivial, left_to_p
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.machine import held
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode, PublishPolicy
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode
+from irontree.domain.requirements.markdown import undisplayed
 from irontree.domain.spec import changes_of
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import suggestion
+from irontree.domain.text import shown_name, suggestion
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
+from irontree.services.proposals.guard import guarded
 from irontree.services.proposals.proposal import DraftPlan, DraftTask, Excluded, Proposal
 from irontree.services.record import World, read_world
+from irontree.services.views.checkout import not_part_of_work, unpushed
 from irontree.services.views.overview import named
 from irontree.services.work.preflight import blockers_of, diff_of, is_changed, unreadable_budget
 
@@ -68,13 +71,16 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
     todo = [task for task in draft.tasks if task.node.task_key not in skipped]
     return {
         "repository": app.repository.root.name,
-        "revision": proposal.revision,
-        "spec_path": proposal.what,
+        # A first approval may name the document alone (R6).
+        "revision": proposal.shown_name if proposal.earlier else proposal.revision,
+        "spec_path": shown_name(proposal.what),
         "tasks": tuple(_planned(task, policy) for task in draft.tasks),
         "policy": policy,
         "budget": draft.budget,
         "loop_mode": loop_mode,
         "answer": answer,
+        # What is not approved here, but in comments on the issues.
+        "guarded": tuple((each.gate.decide, each.remedy) for each in guarded(app, world, proposal)),
         # The address of the repository whose issues, comments and labels are written; empty for issues in files.
         "tracker": app.preferences().tracker,
         "estimate": estimate(_goes_on(world, proposal, task) for task in todo),
@@ -84,6 +90,8 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "quotes": tuple(node for node in draft.nodes if node.outsider),
         # Whether the tasks' texts are shown: unlike a document, an issue may be changed by others in the meantime.
         "in_full": not draft.whole,
+        # What is in those texts and not on the issue's page.
+        "undisplayed": tuple(dict.fromkeys(hidden for node in draft.nodes for hidden in undisplayed(node.text))),
         "before": before_words(world, proposal),
         # What changed since the last approval, one line each.
         "changes": tuple(line for each in draft.plans for line in _changes(each)),
@@ -91,8 +99,8 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "loop_id": proposal.loop_id,
         "goal": "this task is done" if len(todo) == 1 else f"all {len(todo)} tasks are done",
         # What was typed, and what it was resolved to.
-        "intent": proposal.intent,
-        "query": proposal.what,
+        "intent": shown_name(proposal.intent),
+        "query": shown_name(proposal.what),
         # What was requested but is left out, with the reason.
         "excluded": (*_left_out(world, proposal), *map(_excluded, draft.excluded)),
         # What has to be answered in the issues before this can be approved.
@@ -173,22 +181,10 @@ def _diff(each: DraftPlan) -> str:
 
 def _environment(app: App, proposal: Proposal) -> tuple[str, ...]:
     policy = proposal.draft.policy
-    exempt = (proposal.what,) if proposal.draft.whole else ()
-    found = blockers_of(app, policy, exempt=exempt)
-    blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
+    target, documents = policy.publish, (proposal.what,) if proposal.draft.whole else ()
+    blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in blockers_of(app, policy))
     missing = (words for agent in (policy.agent, *policy.reviewers) for words in _missing_agent(app, agent))
-    return (*missing, *_unread(policy), *blockers, *unpushed(app, policy.publish))
-
-
-def unpushed(app: App, target: PublishPolicy) -> tuple[str, ...]:
-    """A warning about unpushed commits: work starts without them, and then the user's branch cannot follow."""
-    count = app.repository.ahead(target)
-    if not count:
-        return ()
-    commits = "1 commit is" if count == 1 else f"{count} commits are"
-    return (
-        f"{commits} on your own {target.target_branch} and not on {target.remote}: work starts without them (git push)",
-    )
+    return (*missing, *_unread(policy), *blockers, *not_part_of_work(app, target, documents), *unpushed(app, target))
 
 
 def _unread(policy: ExecutionPolicy) -> tuple[str, ...]:

@@ -112,6 +112,8 @@ class ApprovalChoices:
 
 
 PLAIN: Final = ApprovalChoices()
+NEW: Final = "new"
+"""The stamp of an approval that replaces no plan and continues no loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +207,12 @@ class Proposal:
     def stamp(self) -> str:
         """Everything else that was shown: the plan that is replaced, what happens to its tasks, which loops are open.
 
-        For a document 8 hex digits; for issues the loop that continues and its skipped tasks, or `new`.
+        For a document 8 hex digits; for issues the loop that continues and its skipped tasks. `new` if there is none.
         """
         if not self.draft.whole:
-            return " ".join((self.open_loop.id, *self.skipped)) if self.open_loop else "new"
+            return " ".join((self.open_loop.id, *self.skipped)) if self.open_loop else NEW
+        if self.earlier is None and not self.open_loops:
+            return NEW
         draft = self.draft
         earlier = self.earlier.model_dump(mode="json") if self.earlier else None
         removed = [node.task_key for node in draft.removed]
@@ -217,8 +221,11 @@ class Proposal:
 
     @property
     def shown_name(self) -> str:
-        """The name in an issue's form, which may be answered days later; for a document it includes the stamp."""
-        return f"{self.name}-{self.stamp}" if self.draft.whole else self.name
+        """The name as form, comment, listing and command show it; of a document approved before, with the stamp.
+
+        It may be given days later (R6). Every way to approve takes it.
+        """
+        return f"{self.name}-{self.stamp}" if self.draft.whole and self.stamp != NEW else self.name
 
     @property
     def approved(self) -> bool:
@@ -289,7 +296,7 @@ class Proposal:
 
     def refused(self, found: str) -> ApprovalRefused:
         """The error for an approval that does not match this proposal."""
-        return ApprovalRefused(found, remedy=f"{self.draft.look} {self.name}")
+        return ApprovalRefused(found, remedy=f"{self.draft.look} {self.shown_name}")
 
 
 WAYS: Final = {
@@ -331,7 +338,7 @@ def _loop_over(app: App, world: World, proposal: Proposal) -> Loop | None:
     if proposal.draft.whole:
         return loop_over(app, world, proposal.keys, begins_again=bool(proposal.reopened))
     done = [key for key in world.states if world.is_done(key)]
-    return loop_over(app, world, proposal.keys, begins_again=True, besides=done)
+    return loop_over(app, world, proposal.keys, besides=done)
 
 
 def approved_plans(app: App, proposal: Proposal, by: str, *, loop_mode: bool) -> tuple[Plan, ...]:

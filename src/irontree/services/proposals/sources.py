@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -180,7 +180,7 @@ def _refuse_foreign_keys(world: World, requirements: Requirements, spec_path: st
 
 
 def uncommitted_documents(app: App, keys: Iterable[str]) -> tuple[str, ...]:
-    """Paths of these tasks' documents that differ from HEAD; another document has to wait until they are committed."""
+    """Paths of these tasks' documents that differ from HEAD."""
     head, plans = app.repository.read_ref("HEAD"), read_world(app).plans
     if head is None:
         return ()
@@ -268,8 +268,10 @@ def resolve(app: App, asked: Issues | OpenIssues, words: str) -> Proposal:
     return propose_from(app, IssueSource(asked), words)
 
 
-def _name(query: str, tasks: Iterable[DraftTask], policy: ExecutionPolicy, budget: int) -> str:
-    """Digests of the exact tasks with their texts, and of all their settings."""
+def _name(query: str, tasks: Sequence[DraftTask], policy: ExecutionPolicy, budget: int) -> str:
+    """Digests of the exact tasks with their texts, and of all their settings; a single issue has its own name."""
+    if len(tasks) == 1 and tasks[0].plan.adoption:
+        return approval_name(tasks[0].plan)
     texts = [[task.number, task.status, task.plan.spec_revision, task.node.digest] for task in tasks]
     settings = [policy.digest, budget, *(task.plan.policy.digest for task in tasks)]
     return f"{canonical_digest([query, *texts])[:8]}-{canonical_digest(settings)[:8]}"

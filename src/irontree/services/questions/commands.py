@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from irontree.domain.budgets import EXAMPLES
 from irontree.domain.decide import Halt, Step, decide, step_for
 from irontree.domain.halt import Choice
 from irontree.domain.state import TaskState
+from irontree.domain.text import shell_path, shell_word
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.questions.questions import Question, QuestionKind, given_up
@@ -42,7 +42,7 @@ def answers_to(question: Question, program: str = "irontree") -> tuple[tuple[Cho
     """Every choice that a command can make, with that command; none while the log is damaged."""
     if question.damaged:
         return ()
-    open_to_all = (choice for choice in question.choices(question.special) if not (question.gated and choice.permits))
+    open_to_all = (choice for choice in question.choices(question.special) if choice.name not in question.gated)
     return tuple((choice, called(_command(question, choice), program)) for choice in open_to_all)
 
 
@@ -57,10 +57,10 @@ def _command(question: Question, choice: Choice) -> str:
     return form.format(
         number=question.issue_number,
         loop_id=question.loop_id,
-        task_key=shlex.quote(question.task_key or ""),
-        document=shlex.quote(question.document),
+        task_key=shell_word(question.task_key or ""),
+        document=shell_path(question.document),
         revision=question.revision or "REVISION",
-        extend=shlex.quote(f"loop=extend:{amount}"),
+        extend=shell_word(f"loop=extend:{amount}"),
     )
 
 

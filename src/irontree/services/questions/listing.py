@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,22 +15,17 @@ from irontree.domain.halt import Choice
 from irontree.domain.meta import Meta
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import shell_path
 from irontree.errors import NotEligible, in_words
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import Funds, read_funds
 from irontree.services.loops.loop import Loop, left_out, loop_of, newest_over_each, read_loops
 from irontree.services.proposals.again import UNREADABLE, permission_choice, propose_again, special_choices
-from irontree.services.questions.questions import (
-    Question,
-    gate_at,
-    gate_words,
-    given_up,
-    open_questions,
-    question_about,
-)
+from irontree.services.questions.questions import Question, gate_words, gated, given_up, open_questions, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of, say_issue_event, step_command
 from irontree.services.views.overview import title_of, waits_for
+from irontree.services.views.report import done_by
 from irontree.services.work.preflight import SAME_FAILURE
 
 # --- Open questions in listings
@@ -43,7 +37,8 @@ def offered(app: App, world: World, question: Question) -> tuple[Choice, ...]:
     If no others remain, the form offers them all the same: it says who decides, and refuses them.
     """
     legal = question.choices(special_choices(app, question.reason, question.task_key))
-    return tuple(choice for choice in legal if gate_at(world, question, choice) is None) or legal
+    closed = gated(world, question)
+    return tuple(choice for choice in legal if choice.name not in closed) or legal
 
 
 @dataclass
@@ -92,9 +87,10 @@ def _listed(app: App, world: World, question: Question, revisions: Revisions) ->
     if question.issue_number is None:
         later = f", goes on by itself after {question.not_before}" if question.not_before else ""
         return replace(question, detail=f"{question.detail}{later}" if question.budget else "")
-    state, gate = world.state(question.issue_number), gate_words(app, world, question)
+    state = world.state(question.issue_number)
     asks_approval = question.reason == "reapproval_required"
     revision, unreadable = revisions.of(app, world, question) if asks_approval else (None, "")
+    gate = gate_words(app, world, replace(question, revision=revision))
     return replace(
         question,
         title=title_of(world, state.task_key),
@@ -102,7 +98,7 @@ def _listed(app: App, world: World, question: Question, revisions: Revisions) ->
         detail=question.detail or unreadable or _left_open(world, state),
         said=". ".join(filter(None, (_said(app, state), gate))),
         look=_look(world, state) if asks_approval else "",
-        gated=bool(gate),
+        gated=gated(world, question),
         special=() if asks_approval else permission_choice(app, world, state),
     )
 
@@ -134,7 +130,7 @@ def _look(world: World, state: TaskState) -> str:
     if plan is None:
         return ""
     words = f"#{state.issue_number}" if plan.adoption else plan.spec_path
-    return f"irontree task {shlex.quote(words)} --plan"
+    return f"irontree task {shell_path(words)} --plan"
 
 
 def _revision_now(app: App, plan: Plan | None) -> tuple[str | None, str]:
@@ -274,7 +270,11 @@ def _unpublished(world: World, task_key: str) -> Explanation:
 
 def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[TaskStanding, str, str]:
     if state.done:
-        return "done", _evidence(state), "done needs a recorded basis, and a published commit where code changed"
+        return (
+            "done",
+            done_by(app, world, state),
+            "done needs a recorded basis, and a published commit where code changed",
+        )
     if (skipped := _skipped(world, state, over.newest)) is not None:
         return "skipped", *skipped
     if rule := world.halt_of(state):
@@ -282,7 +282,8 @@ def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[Tas
         because = rule.title[0].lower() + rule.title[1:] + (f" ({detail})" if detail else "")
         question = question_about(state, rule, over.open.id if over.open else None)
         names = ", ".join(choice.name for choice in offered(app, world, question))
-        return "blocked", because, _who_decides(state, over, names)
+        words = "; ".join(filter(None, (names, gate_words(app, world, question))))
+        return "blocked", because, _who_decides(state, over, words)
     funds = read_funds(app, world)
     if state.task_key in funds.overspent([state.task_key]):
         return "blocked", f"no agent may work on it: {funds.overspent([state.task_key])[state.task_key]}", _BUDGET
@@ -305,11 +306,6 @@ def _in_words(state: TaskState) -> str | None:
         return f"{SAME_FAILURE}: {state.same_failures} attempts in a row failed in the same way"
     outside = BY_CHECK.get(state.blocking_check or "")
     return f"{state.blocking_check}: {outside.reason}" if outside else state.blocking_check
-
-
-def _evidence(state: TaskState) -> str:
-    where = f" at {state.code_ref[:7]}" if state.has_code and state.code_ref else ""
-    return f"{state.completion_basis}{where}"
 
 
 def _skipped(world: World, state: TaskState, loop: Loop | None) -> tuple[str, str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from irontree.app import App
@@ -26,17 +27,15 @@ from irontree.services.views.history import (
     denied_of,
     failure_of,
     links_for,
-    page_of_issue,
+    place_of_issue,
     repeated_failures,
     request_url_of,
     say_issue_event,
     time_of,
 )
 from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
-from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results, own_diff
+from irontree.services.views.report import check_defining, criteria_of, evidence_of, newest_results
 from irontree.services.work.preflight import diff_of
-
-DIFF_LINES = 200
 
 
 def form_template(reason: str) -> str:
@@ -59,11 +58,11 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
     record = stream.records[-1]
     report, failure = newest_results(app, state), failure_of(app, stream, state)
     asks_approval = question.reason == "reapproval_required"
-    approving = _to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}
+    approving = _to_approve(app, world, plan) if plan and asks_approval else {}
     return {
         "number": state.issue_number,
         "title": title_of(world, state.task_key),
-        "url": " ".join(filter(None, (f"#{state.issue_number}", page_of_issue(app, state.issue_number)))),
+        "url": place_of_issue(app, state.issue_number)[1],
         # Why it is asked.
         "reason": _reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
         "choices": offered(app, world, question),
@@ -74,8 +73,7 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
         "anchor": state.anchor,
         "publish": plan.policy.publish if plan else None,
         "coverage": criteria_of(app, state, plan, world.nodes[state.task_key]) if plan else (),
-        "results": report.results if report else (),
-        "files_changed": changed_files(app, state),
+        "evidence": evidence_of(app, state),
         "failure": failure,
         "denied": denied_of(stream),
         "attempts_alike": repeated_failures(app, stream, state),
@@ -83,7 +81,7 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
         # The pull request whose merge accepts the work.
         "request": record.told.request_url,
         # Who decides, if not everyone does.
-        "gate": gate_words(app, world, question),
+        "gate": gate_words(app, world, replace(question, revision=approving.get("revision"))),
         **_NOTHING_TO_APPROVE,
         **approving,
         "warnings": (
@@ -116,13 +114,6 @@ def _answer_command(question: Question) -> str:
 def _reason(state: TaskState, record: Record[IssueEvent]) -> str:
     said = "; ".join(filter(None, record.told.why))
     return state.problem or said or record.told.note or state.blocking_check or ""
-
-
-def _diff(app: App, state: TaskState) -> str:
-    """What the task changed; long diffs are cut to keep the form readable."""
-    lines = own_diff(app, state).splitlines()
-    rest = len(lines) - DIFF_LINES
-    return "\n".join([*lines[:DIFF_LINES], f"... and {rest} more lines"] if rest > 0 else lines)
 
 
 _NOTHING_TO_APPROVE: Final[Mapping[str, Any]] = {

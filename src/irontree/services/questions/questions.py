@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from irontree.app import App
 from irontree.domain.decide import TIMER, Halt, decide, waiting
-from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
-from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
+from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate, judge
+from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices, rule_about
 from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
+from irontree.domain.text import shell_path
 from irontree.domain.values import HaltReason
-from irontree.errors import AnswerRefused, ApprovalRefused
+from irontree.errors import AnswerRefused
 from irontree.services.loops import loop
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
@@ -57,8 +57,8 @@ class Question:
     """The recorded reason and remedy, if there are any."""
     look: str = ""
     """The command that shows what would be approved and what changed; empty if nothing is to be approved."""
-    gated: bool = False
-    """Whether only comments on the issue can let its work continue (`domain/gates.py`); commands cannot."""
+    gated: frozenset[str] = frozenset()
+    """The choices that only comments on the issue make (`domain/gates.py`); no command or form takes them."""
     special: tuple[str, ...] = ()
     """Special choices that make a difference here and have a command."""
     since: str | None = None
@@ -120,16 +120,16 @@ class Question:
         """The choices that are legal now; special ones only if *special* names them."""
         return choices(self.rule, in_loop=self.loop_id is not None, special=special)
 
-    def usages(self) -> tuple[str, ...]:
-        """The comment commands that answer it."""
-        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in self.choices())
+    def usages(self, wanted: Callable[[Choice], bool] = lambda _: True) -> tuple[str, ...]:
+        """The comment commands that answer it, of the *wanted* choices."""
+        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in self.choices() if wanted(choice))
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
     """The question that this issue's newest event raises."""
     later = f", tried again after {state.not_before}" if state.not_before else ""
     return Question(
-        rule=rule,
+        rule=rule_about(state, rule),
         key=f"issue-{state.issue_number}-{state.sequence}-{rule.reason.replace('_', '-')}",
         issue_number=state.issue_number,
         task_key=state.task_key,
@@ -149,7 +149,7 @@ def question_about_approval(document: str, key: str, name: str, since: str | Non
         key=key,
         document=document,
         revision=name,
-        look=f"irontree task {shlex.quote(document)} --plan",
+        look=f"irontree task {shell_path(document)} --plan",
         said="where a command approves it, its form closes by itself; to decline, use the form",
         since=since,
     )
@@ -219,54 +219,37 @@ def gate_at(world: World, question: Question, choice: Choice | None = None) -> G
 
 
 def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
-    """Who asked for the work: the issue's author, and the approver of its plan, if that is a login.
+    """Who asked for the work: the issue's author, and the approvers of its plan, as far as these are logins.
 
     Raises RemoteFailed if the forge cannot be read.
     """
     issue, plan = app.forge().read_issue(state.issue_number), world.plans.get(state.task_key)
-    names = (issue.author if issue else "", plan.approved_by if plan else "")
+    names = (issue.author if issue else "", *(plan.approved_by.split(", ") if plan else ()))
     return frozenset(name for name in names if name)
 
 
-def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str, ...]) -> None:
+def require_gate(
+    app: App, question: Question, choice: Choice, voters: tuple[str, ...], revision: str | None = None
+) -> None:
     """Raise AnswerRefused unless enough users give this answer; *voters* are accounts verified by the forge.
 
-    Timers pass every gate: a block that only has to wait, such as for an outage, ends by itself.
+    *revision* is what an approval names, for the message.
     """
     world = read_world(app)
     gate = gate_at(world, question, choice)
-    if gate is None or app.origin.channel == TIMER:
+    if gate is None:
         return
-    if not voters:
+    asked = _uncounted(app, world, question, gate) if voters else frozenset()
+    verdict = judge(gate, voters, asked, by_timer=app.origin.channel == TIMER)
+    if verdict == "unidentified":
         raise AnswerRefused(
-            f"the gate “{_name_of(question, choice)}” counts only comments on the issue: {gate.words} decide there, "
+            f"the gate “{_name_of(question, choice)}” counts only comments on the issue: {gate.decide} there, "
             "and this form or command does not know who you are",
-            remedy=f"comment `{choice.usage()}` on issue #{question.issue_number}",
+            remedy=f"comment `{choice.usage(question.task_key or 'KEY', revision)}` on issue #{question.number}",
         )
-    counted = counted_at(app, world, question, gate, voters)
-    if len(counted) < gate.approvers:
+    if verdict == "too_few":
+        counted = gate.counted(voters, asked)
         raise AnswerRefused(f"{len(counted)} of {gate.approvers} have agreed so far: {', '.join(counted) or 'none'}")
-
-
-def require_no_gate(app: App, keys: Iterable[str]) -> None:
-    """Raise ApprovalRefused if one of the tasks has an approval gate, which no form outside its issue passes.
-
-    Such forms do not identify users. Tasks that are done or cancelled need no approval.
-    """
-    world = read_world(app)
-    left = (key for key in keys if key in world.plans and key not in world.cancelled and not world.is_done(key))
-    for key in left:
-        gates = world.plans[key].policy.gates_of(world.nodes[key])
-        if gates and gates.approval:
-            raise ApprovalRefused(
-                f"{key} has the gate “approval”: {gates.approval.words} decide, and this form "
-                "does not know who you are",
-                remedy=f"{_asked_there(world.states.get(key))}approve it with `irontree task` where .mino/ is",
-            )
-
-
-def _asked_there(state: TaskState | None) -> str:
-    return f"answer in a comment on issue #{state.issue_number} once it asks, or " if state else ""
 
 
 def _name_of(question: Question, choice: Choice) -> str:
@@ -275,22 +258,37 @@ def _name_of(question: Question, choice: Choice) -> str:
 
 def counted_at(app: App, world: World, question: Question, gate: Gate, voters: tuple[str, ...]) -> tuple[str, ...]:
     """Those of *voters* whose answer counts."""
-    asked = requesters(app, world, world.state(question.number)) if gate.not_requester else ()
-    return gate.counted(voters, asked)
+    return gate.counted(voters, _uncounted(app, world, question, gate))
+
+
+def _uncounted(app: App, world: World, question: Question, gate: Gate) -> frozenset[str]:
+    """Whose answer does not count, whatever it is; the forge is read only if the gate leaves somebody out."""
+    return requesters(app, world, world.state(question.number)) if gate.not_requester else frozenset()
+
+
+def gated(world: World, question: Question) -> frozenset[str]:
+    """The choices, special ones included, that a gate takes only from comments."""
+    return frozenset(choice.name for choice in question.rule.choices if gate_at(world, question, choice))
 
 
 def gate_words(app: App, world: World, question: Question) -> str:
-    """Who decides, where, and who has answered so far; empty without a gate."""
+    """Who decides, where, who has answered so far, and how many are missing; empty without a gate."""
     gate = gate_at(world, question)
     if gate is None:
         return ""
-    commands = ", ".join(
-        f"`{choice.usage()}`" for choice in question.rule.choices if choice.permits and not choice.special
-    )
-    words = f"only comments on the issue count for {commands}: {gate.words} decide"
+    permitting = (choice for choice in question.rule.choices if choice.permits and not choice.special)
+    commands = ", ".join(f"`{choice.usage(question.task_key or 'KEY', question.revision)}`" for choice in permitting)
     ledger = app.deliveries.load(question.number)
     said = ledger.voters if ledger.voted_on == question.key else ()
-    return f"{words}; {len(said)} of {gate.approvers} have: {', '.join(said)}" if said else words
+    words = f"only comments on the issue count for {commands}: {gate.decide}"
+    return f"{words}; {so_far(gate, said)}" if said or gate.approvers > 1 else words
+
+
+def so_far(gate: Gate, said: Sequence[str]) -> str:
+    """Who has said so at the gate, and how many are missing: `1 of 2 so far: alice; 1 more is needed`."""
+    missing = gate.approvers - len(said)
+    who = f"{len(said)} of {gate.approvers} so far: {', '.join(said) or 'nobody'}"
+    return f"{who}; {missing} more {'is' if missing == 1 else 'are'} needed" if missing > 0 else who
 
 
 # --- All open questions of a repository

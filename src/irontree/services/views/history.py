@@ -173,6 +173,20 @@ def page_of_issue(app: App, number: int) -> str | None:
     return links_for(app).issue(number)
 
 
+_FORGES: Final = {"github": "GitHub", "gitea": "Gitea", "local": "Local forge"}
+_LOCAL_ISSUE: Final = ".mino/forge/issues/{:04}.md"
+
+
+def place_of_issue(app: App, number: int) -> tuple[str, str]:
+    """The forge by its name for people, and the issue there: its number with its page, or with its file."""
+    try:
+        forge = app.forge()
+    except IrontreeError:
+        return "Forge", f"#{number}"
+    address = forge.links.issue(number) or (_LOCAL_ISSUE.format(number) if forge.name == "local" else "")
+    return _FORGES.get(forge.name, forge.name), " ".join(filter(None, (f"#{number}", address)))
+
+
 # --- The event feed
 
 

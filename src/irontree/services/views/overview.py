@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
@@ -10,6 +9,7 @@ from typing import Final, NamedTuple
 from irontree.app import App
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import shell_path
 from irontree.domain.timestamps import utc_text
 from irontree.ports import Holder
 from irontree.services.loops.funds import read_funds
@@ -128,7 +128,7 @@ def half_published(world: World) -> Iterator[tuple[str, str, str]]:
         if there < len(keys):
             plan = world.plans[keys[0]]
             what = f"approved revision {revision} is only partly published: {there} of {len(keys)}"
-            words = f"adopt issue-{plan.adoption.issue_number}" if plan.adoption else shlex.quote(plan.spec_path)
+            words = f"adopt issue-{plan.adoption.issue_number}" if plan.adoption else shell_path(plan.spec_path)
             yield f".mino/plans/{revision}.yml", what, f"irontree task {words}"
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 from irontree.app import App
-from irontree.domain.checks import NOTHING_CITED, CheckReport, Coverage, commands_for, coverage
+from irontree.domain.checks import NOTHING_CITED, CheckReport, CheckResult, Coverage, commands_for, coverage
 from irontree.domain.comments import is_substantive
 from irontree.domain.events import IssueEvent, Record, Reported
 from irontree.domain.external import BY_CHECK
 from irontree.domain.meta import AgentMeta, Meta
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.values import NOT_APPLICABLE
+from irontree.domain.values import NOT_APPLICABLE, short_sha
 from irontree.errors import ConfigRefused
-from irontree.ports import Stream
+from irontree.ports import LineCount, Stream
 from irontree.services.loops.funds import read_funds
 from irontree.services.record import World, closing_policy, read_world
 from irontree.services.views.history import (
@@ -24,6 +26,7 @@ from irontree.services.views.history import (
     failure_of,
     last_of,
     newest_document,
+    place_of_issue,
     publication_failure_of,
     results_at,
     time_of,
@@ -38,27 +41,109 @@ _OUTCOME: Final = {
     "verify_failed_terminal": "failed; all attempts are used up",
     "verify_pending_acceptance": "waiting for a person's acceptance",
 }
+_ODD_ENDS: Final = "[\r\x0b\x0c\x85\u2028\u2029]"
 _CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py", "cargo.toml")
+
+
+def _change(state: TaskState) -> tuple[str, str] | None:
+    """The commit that the task started from, and its own; None if there is no commit."""
+    return (state.base_sha, state.commit) if state.has_code and state.base_sha and state.commit else None
 
 
 def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
     """The files that the task's commit changed; empty if there is no commit."""
-    if not (state.has_code and state.base_sha and state.commit):
-        return ()
-    return app.repository.changed_files(state.base_sha, state.commit)
+    change = _change(state)
+    return app.repository.changed_files(*change) if change else ()
 
 
 def own_diff(app: App, state: TaskState) -> str:
     """The diff of the task's own commit; empty where there is none."""
-    if not (state.has_code and state.base_sha and state.commit):
-        return ""
-    return app.repository.diff(state.base_sha, state.commit)
+    change = _change(state)
+    return app.repository.diff(*change) if change else ""
+
+
+DIFF_LINES: Final = 200
+DIFF_CHARACTERS: Final = 20_000
+
+
+class Evidence(NamedTuple):
+    """What a person decides on (R14): a commit, what it changes, and what the checks said of it."""
+
+    anchor: str | None
+    files: tuple[LineCount, ...]
+    diff: str
+    """The first lines of the diff."""
+    left_out: int
+    """How many more lines there are."""
+    results: tuple[CheckResult, ...]
+
+    @property
+    def without_diff(self) -> Evidence:
+        """The same, without the change itself."""
+        return self._replace(diff="", left_out=0)
+
+
+def evidence_of(app: App, state: TaskState) -> Evidence:
+    """The evidence on the newest commit, cut so that a form and a comment can show it. Raises GitFailed."""
+    report, lines = newest_results(app, state), _prefixed_lines(own_diff(app, state))
+    shown = _first_of(lines)
+    return Evidence(
+        anchor=state.anchor,
+        files=app.repository.line_counts(*change) if (change := _change(state)) else (),
+        diff="\n".join(lines[:shown]),
+        left_out=len(lines) - shown,
+        results=report.results if report else (),
+    )
+
+
+def _first_of(lines: list[str]) -> int:
+    """How many of the lines are shown."""
+    ends = itertools.accumulate(len(line) + 1 for line in lines)
+    return min(DIFF_LINES, sum(1 for end in ends if end <= DIFF_CHARACTERS))
+
+
+def _prefixed_lines(diff: str) -> list[str]:
+    """The lines of a diff, each with its prefix: what only some programs take for a line end begins none."""
+    lines = (line.removesuffix("\r") for line in diff.rstrip("\n").split("\n"))
+    return [re.sub(_ODD_ENDS, "\N{SYMBOL FOR NEWLINE}", line) for line in lines] if diff else []
 
 
 def newest_results(app: App, state: TaskState) -> CheckReport | None:
     """The check results at the newest commit, or of what was completed; None if they are of an older commit."""
     about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
     return results_at(app, state.issue_number, state.anchor) if about_it else None
+
+
+_CHANNELS: Final = {
+    "command": " on the command line",
+    "comment": " by comment",
+    "form": " in Prefect",
+    "merge": " by merging the request",
+}
+
+
+def done_by(app: App, world: World, state: TaskState) -> str:
+    """What a finished issue is done by, in one line: who accepted it and how, which commit is where, the checks."""
+    accepted = last_of(app.log.read(state.issue_number), "checkup_accept_recorded")
+    by = str(state.completion_basis)
+    if accepted and by == "accepted":
+        by = f"accepted by {accepted.told.by or 'a person'}{_CHANNELS.get(accepted.told.channel, '')}"
+    plan, report = world.plans.get(state.task_key), newest_results(app, state)
+    branch = f" on {plan.policy.publish.target_branch}" if plan else ""
+    where = (
+        f"published as commit {short_sha(state.code_ref)}{branch}"
+        if state.code_publication_state == "published"
+        else ""
+    )
+    return ", ".join(filter(None, (by, where, _checks_in_words(report) if report else "")))
+
+
+def _checks_in_words(report: CheckReport) -> str:
+    passed, every = sum(result.passed for result in report.results), len(report.results)
+    if not every:
+        return "no check ran"
+    of = "" if passed == every else f" of {every}"
+    return f"{passed}{of} check{'' if every == 1 else 's'} passed"
 
 
 def criteria_of(app: App, state: TaskState, plan: Plan, node: PlanNode) -> tuple[Coverage, ...]:
@@ -197,10 +282,12 @@ def brief_text(app: App, world: World, state: TaskState, plan: Plan) -> str:
     """The brief, as Markdown; what has not happened yet is None or empty, and appears as a placeholder."""
     node, stream = world.nodes[state.task_key], app.log.read(state.issue_number)
     rule = world.halt_of(state)
+    forge, url = place_of_issue(app, state.issue_number)
     return app.renderer.render(
         "briefs/brief.md",
         number=state.issue_number,
-        url=f"#{state.issue_number}",
+        forge=forge,
+        url=url,
         node=node,
         status=state,
         spec_path=plan.spec_path,

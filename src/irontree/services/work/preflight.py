@@ -191,7 +191,7 @@ def require_runnable(world: World, state: TaskState) -> None:
 
 def blockers(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
     """What prevents an attempt now, on this machine or in the repository; writes nothing."""
-    found = blockers_of(app, plan.policy, exempt=(plan.spec_path,))
+    found = blockers_of(app, plan.policy)
     return found or _without_access(app, plan, state)
 
 
@@ -206,9 +206,9 @@ def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ..
     return (Blocker(NO_ACCESS, f"the agent has no access to its service: {said}", GIVE_ACCESS),) if said else ()
 
 
-def blockers_of(app: App, policy: ExecutionPolicy, *, exempt: tuple[str, ...]) -> tuple[Blocker, ...]:
-    """What prevents work with these settings; the documents in *exempt* need not be committed yet."""
-    found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
+def blockers_of(app: App, policy: ExecutionPolicy) -> tuple[Blocker, ...]:
+    """What prevents work with these settings."""
+    found = app.repository.preflight(policy.publish, policy.workspace)
     return (*found, *(app.engine.blockers(policy.container) if policy.container else ()))
 
 

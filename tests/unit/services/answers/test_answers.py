@@ -193,7 +193,7 @@ def test_the_wrong_revision_is_refused_with_the_right_one(pending):
     assert run(pending.app, 1).phase is Phase.STALE
     with pytest.raises(AnswerRefused, match="revision deadbeef was approved") as refused:
         answer_issue(pending.app, 1, Answer("approve", "ada", revision="deadbeef"))
-    assert refused.value.remedy.endswith(f"approve what it is now: {propose(pending.app, spec).name}")
+    assert refused.value.remedy.endswith(f"approve what it is now: {propose(pending.app, spec).shown_name}")
 
 
 # --- of a loop -----------------------------------------------------------------------------------------

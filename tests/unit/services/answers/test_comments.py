@@ -72,7 +72,7 @@ def test_what_is_sent_back_takes_its_note_along(asking):
     look(asking.app)
     assert asking.events()[-1] == "verify_failed_retryable"
     assert asking.last().meta["note"] == "say it in green"
-    assert "Reason: sent back by alice: say it in green" in asking.comments()[-1]
+    assert "Reason: Sent back by alice: say it in green" in asking.comments()[-1]
 
 
 @pytest.mark.parametrize(("text", "status"), [("/skip greeting", "cancelled"), ("/stop", "cancelled")])
@@ -390,6 +390,7 @@ def test_two_people_have_to_say_the_same_and_the_event_names_both(scene):
     second = says(scene, "/accept", by="bob")
     assert outcomes(scene) == [("bob", "taken")]
     assert scene.last().meta["approvers"] == [f"alice {first}", f"bob {second}"]
+    assert scene.last().meta["by"] == "alice, bob"
     assert replies(scene) == []
 
 
@@ -433,7 +434,8 @@ def test_who_deletes_or_edits_what_they_said_takes_it_back(scene):
     says(scene, "/accept")
     says(scene, "let us see", by="bob")
     look(scene.app)
-    del scene.tracker.comments[1][-2]
+    [hers] = [one for one in scene.tracker.comments[1] if one.author == "alice"]
+    scene.tracker.comments[1].remove(hers)
     says(scene, "/accept", by="bob")
     assert outcomes(scene) == [("bob", "counted")]
 
@@ -481,12 +483,12 @@ def test_form_and_status_say_who_decides_and_who_has_said_so(scene):
     says(scene, "/accept")
     look(scene.app)
     question = asked_at(scene.app, 1)
-    words = "only comments on the issue count for `/accept`: 2 people with write access decide; 1 of 2 have: alice"
+    who = "2 people with write access decide; 1 of 2 so far: alice; 1 more is needed"
+    words = f"only comments on the issue count for `/accept`: {who}"
     assert gate_words(scene.app, scene.world, question) == words
     assert words in question_text(scene.app, question)
     assert [choice.name for choice in offered(scene.app, scene.world, question)] == ["send-back", "skip", "stop"]
-    shown = asked_about(scene.app, scene.world, (), scene.state())
-    assert words in shown.said
+    assert words in (shown := asked_about(scene.app, scene.world, (), scene.state())).said
     assert [choice.name for choice, _ in answers_to(shown)] == ["send-back"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from irontree.domain.state import Phase
 from irontree.errors import LogDamaged, NotEligible
+from irontree.ports import Blocker
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.audit import audit
 from irontree.services.consistency.reconcile import reconcile
@@ -144,7 +145,7 @@ def test_deleted_briefs_are_made_again_with_both_revisions_and_the_attempts(scen
 
 def test_everything_that_waits_for_a_person_is_listed(scene):
     scene.publish(SPEC)
-    (scene.root / "mine.txt").write_text("half")
+    scene.repository.blockers.append(Blocker("missing-identity", "nobody commits", "git config user.name"))
     run(scene.app, 1)
     questions = reconcile(scene.app).open_questions
     assert [(question.issue_number, question.rule.reason) for question in questions] == [(1, "blocked")]

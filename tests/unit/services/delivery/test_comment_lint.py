@@ -35,7 +35,7 @@ def test_a_comment_of_ours_that_holds_what_it_must_not_is_named_with_what_that_i
 
 
 def test_a_status_comment_of_ours_must_be_slim(scene):
-    commented(scene).forge_seen.post_comment(1, f"⚠️ pre-flight blocked — #1\n\nand a story\n\n{MARKER}")
+    commented(scene).forge_seen.post_comment(1, f"⚠️ The commit is refused — #1\n\nand a story\n\n{MARKER}")
     (finding,) = lint_comments(scene.app)
     assert finding.problems == ("more or less than Reason, Action and links",)
 

@@ -9,7 +9,9 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Finalize, Run, Verify
+from irontree.domain.plan import Shell
 from irontree.errors import RemoteUnavailable
+from irontree.services.answers.answers import answer_issue
 from irontree.services.consistency.drift import EDITED, drifted_issues, look_outside
 from irontree.services.consistency.reconcile import reconcile, repair
 from irontree.services.delivery.issue_text import own_words
@@ -18,7 +20,7 @@ from irontree.services.work.preflight import block
 from tests.support.issues import CLEAR, edit, take_in, write
 from tests.support.requests import Refusing, look
 from tests.support.watching import Watched
-from tests.support.world import GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, does
+from tests.support.world import GREETING, MANUAL_TASK, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, does
 
 
 class SilentAbout:
@@ -68,10 +70,47 @@ def test_status_and_boxes_follow_the_state_and_only_evidence_ticks_a_box(scene):
 
 def test_what_stands_in_the_way_is_shown_and_ticks_nothing(scene):
     scene.publish(ONE_TASK)
-    block(scene.app, scene.state(), "dirty-working-tree", "changes that are in no commit")
+    block(scene.app, scene.state(), "missing-identity", "git does not know who commits")
     reconcile(scene.app)
     assert "- Workflow Entry State: blocked" in body(scene)
     assert "- [ ] it says hello" in body(scene)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (ONE_TASK, "`$ has greet.txt hello`"),
+        (ONE_TASK.replace("- [ ]", "Verify: `true`\n\n- [ ]"), "`$ has greet.txt hello`"),
+    ],
+)
+def test_what_verifies_the_task_is_listed_from_its_criteria_and_the_configuration(scene, document, said):
+    scene.policy = scene.policy.model_copy(update={"checks": (Shell(name="all", run="make test"),)})
+    scene.publish(document)
+    section = body(scene).partition("## Verification")[2].partition("##")[0]
+    assert said in section
+    assert "`$ make test`" in section
+
+
+def test_the_status_begins_with_what_somebody_who_has_never_heard_of_us_needs(scene):
+    """What state, what happens next, who must do what."""
+
+    def standing() -> str:
+        return body(scene).partition("## Status\n\n<!-- irontree:current -->\n")[2].partition("\n")[0]
+
+    scene.publish(MANUAL_TASK)
+    assert standing() == (
+        "**Waiting for its turn.** An agent works on it once nothing that it depends on is left. "
+        "Nobody has to do anything."
+    )
+    perform(scene.app, Run(GREETING))
+    perform(scene.app, Verify(GREETING))
+    assert standing() == (
+        "**Your acceptance is needed.** The work waits for somebody with write access: look at it, then comment "
+        "`/accept`, or `/send-back` with a note. `irontree show issue-1` shows everything."
+    )
+    answer_issue(scene.app, 1, accepts())
+    perform(scene.app, Finalize(GREETING))
+    assert standing() == f"**Done** (accepted). Published as commit {scene.state().code_ref[:7]}."
 
 
 def test_a_parent_lists_its_children_with_boxes_and_they_name_it(scene):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.app import Preferences
+from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Origin, Preferences
 from irontree.domain.comments import reply_problems
 from irontree.domain.decide import Verify
 from irontree.domain.digests import digest_chain
@@ -21,7 +22,7 @@ from irontree.services.execution.steps import perform
 from irontree.services.execution.verify import verify
 from irontree.services.views.report import brief_text
 from tests.support.watching import Killed, Watched, dying
-from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, make_scene
+from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does, make_scene
 
 ADVICE = "Please restart the shop after this, or the old prices stay."
 BUG = ONE_TASK.replace("## Greeting\n", "## Greeting\n\nType: bug\n")
@@ -46,7 +47,7 @@ def verified(scene: Scene, text: str = ONE_TASK, note: str = "") -> Scene:
 
 
 def replies(scene: Scene) -> list[str]:
-    return [comment for comment in scene.comments() if comment.startswith("Your request")]
+    return [comment for comment in scene.comments() if comment.startswith(("Your request", "The task"))]
 
 
 def reply_of(scene: Scene, event: str) -> str | None:
@@ -76,6 +77,50 @@ def test_auto_replies_to_such_a_note_of_whoever_accepted(scene):
     step(scene, finalize)
     (reply,) = replies(scene)
     assert "Whoever looked at it has something for you to do or to know" in reply
+
+
+@pytest.mark.parametrize(
+    ("channel", "how"), [("command", "on the command line"), ("form", "in Prefect"), ("comment", "by comment")]
+)
+def test_the_last_word_on_an_issue_that_asked_is_who_accepted_it_how_and_what_was_published(scene, channel, how):
+    verified(scene, MANUAL_TASK)
+    accept(replace(scene.app, origin=Origin("ada", channel)), 1, Decider("ada"))
+    deliver(scene.app, scene.world, 1)
+    step(scene, finalize)
+    published = f"published as commit {scene.state().code_ref[:7]} on main"
+    assert f"\nAccepted by ada {how}, {published}, 1 check passed.\n" in scene.comments()[-1]
+    assert reply_of(scene, "checkup_done") == scene.tracker.comments[1][-1].url
+
+
+def test_the_last_word_on_an_issue_that_failed_before_is_that_it_passed(scene):
+    scene.agent = ScriptedAgent(does(greet_txt="bye"), does(greet_txt="hello"))
+    scene.publish(ONE_TASK)
+    for action in (run, verify, run, verify, finalize):
+        step(scene, action)
+    failed, passed = scene.comments()
+    assert failed.startswith("❌ verify failed")
+    assert f"Verified, published as commit {scene.state().code_ref[:7]} on main" in passed
+
+
+def test_a_comment_takes_one_call_where_nothing_was_cut_off(scene):
+    """docs/forges.md says what is called."""
+    asked: list[str] = []
+    scene.forge_seen = Watched(scene.forge_seen, ["comments", "post_comment"], lambda name, _: asked.append(name))
+    verified(scene, MANUAL_TASK)
+    step(scene, accept, Decider("ada"))
+    step(scene, finalize)
+    assert len(scene.comments()) == 2
+    assert asked == ["post_comment"] * 4, "before and after each"
+
+
+def test_a_comment_whose_answer_was_lost_is_looked_for_before_it_is_posted_again(scene):
+    scene.publish(MANUAL_TASK)
+    step(scene, run)
+    verify(scene.app, 1)
+    scene.tracker.lost_answers = 1
+    assert deliver(scene.app, scene.world, 1).failures
+    assert deliver(scene.app, scene.world, 1).failures == ()
+    assert len(scene.comments()) == 1
 
 
 def test_auto_tells_who_wrote_an_adopted_issue_where_the_notes_are(scene):
@@ -124,7 +169,7 @@ def test_a_pending_issue_has_a_status_comment_and_may_have_a_reply(scene):
     verified(replying(scene), MANUAL_TASK)
     status, reply = scene.comments()
     assert status.startswith("⏸️ manual acceptance required")
-    assert reply.startswith("Your request")
+    assert reply.startswith("The task “Greeting” is ready for you to look at.")
 
 
 def test_an_invitation_that_was_answered_before_it_could_be_posted_is_not_posted(scene):

@@ -30,7 +30,7 @@ def test_a_halt_at_a_silent_event_is_told_once(scene):
         tell_halts(scene.app, scene.world)
     (comment,) = scene.comments()
     assert comment.startswith("⏸️ loop halted — #1\n")
-    assert "Reason: events are missing or cannot be read: sequence 2" in comment
+    assert "Reason: Events are missing or cannot be read: sequence 2" in comment
     assert status_problems(comment) == ()
 
 

@@ -9,6 +9,7 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.plan import Shell
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
+from irontree.ports import Blocker
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.checkup import Decider, accept, aggregate, finalize, send_back, unblock
 from irontree.services.execution.publish import publish
@@ -184,9 +185,9 @@ def test_finalizing_binds_the_recorded_evidence(scene):
 
 def blocked(scene: Scene) -> Scene:
     scene.publish(ONE_TASK)
-    (scene.root / "mine.txt").write_text("half")
+    scene.repository.blockers.append(Blocker("missing-identity", "nobody commits", "git config user.name"))
     run(scene.app, 1)
-    (scene.root / "mine.txt").unlink()
+    scene.repository.blockers.clear()
     return scene
 
 

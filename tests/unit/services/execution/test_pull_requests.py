@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -21,20 +20,6 @@ from tests.support.memory_project import push_from_elsewhere
 from tests.support.requests import BRANCH, Refusing, look, merge, request, requesting_scene, work
 from tests.support.watching import Killed, Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, accepts, does, ends, sends_back
-
-
-class Asking:
-    """A forge that notes of which commits the checks are asked."""
-
-    def __init__(self, forge: Any, commits: list[str]) -> None:
-        self._forge, self._commits = forge, commits
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._forge, name)
-
-    def commit_checks(self, sha: str) -> Any:
-        self._commits.append(sha)
-        return self._forge.commit_checks(sha)
 
 
 @pytest.fixture
@@ -147,26 +132,6 @@ def test_it_is_opened_as_a_draft_where_ci_checks_what_it_stands_on(scene: Scene)
     scene.tracker.check(scene.repository.remote["main"], CommitCheck("build", "success", ""))
     dies_before_its_event(scene)
     assert request(scene).draft
-
-
-@pytest.mark.parametrize("has_ci", [True, False])
-def test_what_ci_says_of_the_commit_underneath_is_asked_once(scene: Scene, has_ci: bool):
-    base, asked = scene.repository.remote["main"], []
-    if has_ci:
-        scene.tracker.check(base, CommitCheck("build", "success", ""))
-    scene.forge_seen = Asking(scene.forge_seen, asked)
-    work(scene)
-    assert asked.count(base) == 1
-    assert request(scene).draft is has_ci
-
-
-def test_one_that_was_sent_back_is_ready_again_where_there_is_no_ci(scene: Scene):
-    work(scene)
-    hand_in(scene.tracker, request(scene).number, "grace", "changes_requested", "Say it twice.")
-    look(scene)
-    assert request(scene).draft
-    work(scene)
-    assert not request(scene).draft
 
 
 def test_one_that_was_opened_ready_and_made_a_draft_by_a_person_stays_one(scene: Scene):

@@ -149,7 +149,7 @@ def test_work_that_a_person_stopped_is_settled_and_goes_on_at_a_persons_word_alo
     state = stop_at(cut_off.app, 1, "its run was cancelled")
     assert (state.phase, state.blocking_check) == (Phase.BLOCKED, "cancelled")
     assert cut_off.events()[-2:] == ["run_interrupted", "checkup_preflight_blocked"]
-    assert any("its run was cancelled" in comment for comment in cut_off.comments())
+    assert any("Its run was cancelled" in comment for comment in cut_off.comments())
     answer_issue(cut_off.app, 1, Answer("go-on", "ada"))
     assert next_step(cut_off.app, 1) == Run(GREETING)
 

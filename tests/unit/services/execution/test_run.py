@@ -124,23 +124,18 @@ def test_the_run_lock_tells_who_works_and_is_gone_afterwards(ready):
 # --- what stands in the way (phase 3) ------------------------------------------------------------------
 
 
-def test_uncommitted_changes_block_without_run_started(ready):
-    """TC-2.2"""
-    (ready.root / "mine.txt").write_text("half done\n")
+def test_a_broken_runway_blocks_without_run_started(ready):
+    ready.repository.blockers.append(Blocker("missing-identity", "nobody commits", "git config user.name"))
     state = take(ready)
     assert ready.events() == ["task_published", "checkup_preflight_blocked"]
-    assert state.blocking_check == "dirty-working-tree"
-    assert last_meta(ready)["remedy"] == "commit them"
+    assert state.blocking_check == "missing-identity"
+    assert last_meta(ready)["remedy"] == "git config user.name"
     assert state.attempt_count == 0
 
 
-def test_the_approved_document_itself_may_be_uncommitted(ready):
-    assert take(ready).last_event == "run_completed"
-
-
 def test_the_first_of_several_blockers_is_recorded(ready):
-    ready.repository.blockers += [Blocker("detached-head", "no branch", "git switch"), Blocker("other", "x", "y")]
-    assert take(ready).blocking_check == "detached-head"
+    ready.repository.blockers += [Blocker("missing-identity", "nobody", "git config"), Blocker("other", "x", "y")]
+    assert take(ready).blocking_check == "missing-identity"
 
 
 def test_a_changed_task_asks_for_approval_before_it_runs(ready):

@@ -232,6 +232,23 @@ def test_a_loop_that_nobody_knows_is_refused(scene):
         loops.read_loop(scene.app, "2026-04-22-1432-a3f8b2")
 
 
+def test_the_loop_to_resume_need_not_be_named_where_one_is_open(scene):
+    with pytest.raises(NotEligible, match=r"^No loop is open") as refused:
+        loops.only_open(scene.app)
+    assert "irontree task" in refused.value.remedy
+    first = scene.start(ONE_TASK)
+    assert loops.only_open(scene.app).id == first.id
+    (scene.root / "OTHER.md").write_text("# Other\n\n## Close\n\n- [ ] closed `$ has close.txt`\n")
+    proposal = propose(scene.app, scene.root / "OTHER.md", intent="OTHER.md")
+    second = approve(scene.app, proposal, proposal.revision, "ada")
+    with pytest.raises(NotEligible, match=r"^2 loops are open") as refused:
+        loops.only_open(scene.app)
+    for loop in (first, second):
+        assert f"irontree task resume {loop.id}  ({loop.entity.intent})" in refused.value.message
+    loops.cancel(scene.app, first.id, "ada")
+    assert loops.only_open(scene.app).id == second.id
+
+
 @pytest.mark.parametrize("end", ["complete", "cancel"])
 def test_an_ended_loop_takes_no_more_events(scene, end):
     loop = scene.start(ONE_TASK)

@@ -206,7 +206,7 @@ def test_checks_of_an_older_commit_are_not_shown_beside_a_newer_one(scene):
     with_policy(scene, check_seconds=99)
     verify(scene.app, 1)
     view = issue_form(scene.app, question_about(scene.state(), RULE["reapproval_required"]))
-    assert view["results"] == ()
+    assert view["evidence"].results == ()
 
 
 def denied(*words: str):

@@ -9,7 +9,7 @@ from irontree.services.answers.answers import Answer
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.questions.listing import explain
-from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, prepared
+from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, prepared
 
 
 def standing(scene: Scene, key: str) -> tuple[str, str]:
@@ -70,8 +70,16 @@ def test_without_a_loop_nothing_halts_what_may_start(scene):
 def test_done_names_its_evidence(scene):
     scene.drive(scene.start(ONE_TASK))
     found = explain(scene.app, GREETING)
-    assert (found.standing, found.because) == ("done", f"verified at {scene.state().code_ref[:7]}")
+    said = f"verified, published as commit {scene.state().code_ref[:7]} on main, 1 check passed"
+    assert (found.standing, found.because) == ("done", said)
     assert found.events[-1] == "5. done"
+
+
+def test_an_accepted_task_names_who_accepted_it_where_and_what_was_published(scene):
+    scene.drive(scene.start(MANUAL_TASK), prepared(accepts()))
+    published = f"published as commit {scene.state().code_ref[:7]} on main"
+    said = f"accepted by ada on the command line, {published}, 1 check passed"
+    assert standing(scene, GREETING) == ("done", said)
 
 
 def test_a_skipped_task_and_what_depends_on_it_say_which_loop_leaves_them_out(scene):

@@ -12,7 +12,7 @@ from irontree.domain.attempt import Claim
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
 from irontree.errors import NotEligible, RemoteUnavailable
-from irontree.ports import AgentResult
+from irontree.ports import AgentResult, Links
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.run import run
@@ -61,7 +61,7 @@ def brief(scene: Scene, number: int) -> dict[str, str]:
 @pytest.fixture
 def lived(scene) -> dict[str, str]:
     """The brief of an issue that failed, was sent back, and was accepted."""
-    scene.preferences = Preferences(close_on_done="manual")
+    scene.preferences = Preferences(close_on_done="manual", reply="never")
     setup = WorkspacePolicy(setup=("npm ci",))
     scene.policy = scene.policy.model_copy(update={"workspace": setup})
     scene.publish(DETAILED)
@@ -224,3 +224,27 @@ def test_an_agent_without_last_words_leaves_no_note(scene):
     scene.publish(MANUAL_TASK)
     work(scene, Run)
     assert "- Notes: none" in brief(scene, 1)["Execution Summary"]
+
+
+class Called:
+    """A forge under another name, with the addresses that it has for people."""
+
+    def __init__(self, forge, name: str, page: str | None) -> None:
+        self._forge, self.name, self.links = forge, name, Links(page)
+
+    def __getattr__(self, name: str):
+        return getattr(self._forge, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "line"),
+    [
+        ("local", None, "- Local forge: #1 .mino/forge/issues/0001.md"),
+        ("gitea", "https://git.example/ada/engine", "- Gitea: #1 https://git.example/ada/engine/issues/1"),
+        ("github", "https://github.com/ada/engine", "- GitHub: #1 https://github.com/ada/engine/issues/1"),
+    ],
+)
+def test_the_brief_names_the_forge_and_where_the_issue_is_there(scene, name, page, line):
+    scene.forge_seen = Called(scene.forge_seen, name, page)
+    scene.publish(ONE_TASK)
+    assert line in brief(scene, 1)["Issue"].splitlines()
