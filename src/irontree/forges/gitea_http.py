@@ -13,16 +13,7 @@ from irontree import __version__
 from irontree.errors import AccessRefused, ConfigRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.credentials import find_gitea_token
-from irontree.forges.http_answers import (
-    HttpAnswer,
-    HttpOutcome,
-    NoAnswer,
-    data_of,
-    limited_until,
-    no_answer,
-    patiently,
-    retry_after,
-)
+from irontree.forges.http_answers import HttpAnswer, HttpOutcome, NoAnswer, data_of, no_answer, outage, patiently
 from irontree.http_client import HttpClient, HttpError, Unreachable, UnusableAddress, open_client
 
 SCOPES: Final = "write:issue, write:repository, read:user and, in an organization, read:organization"
@@ -32,20 +23,9 @@ _TOKEN_REMEDY: Final = f"set GITEA_TOKEN (or FORGEJO_TOKEN) to a token with the 
 
 def refusal(answer: HttpAnswer, where: str, now: datetime) -> RemoteFailed:
     """The exception for an answer that is neither a success nor "not found"."""
-    if moment := limited_until(answer, now):
-        return RemoteUnavailable(
-            f"{where} was asked too often; it listens again at {moment:%Y-%m-%d %H:%M:%S} UTC",
-            remedy="wait until then",
-            not_before=moment,
-        )
-    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        # Servers in production keep the reason to themselves.
-        return RemoteUnavailable(
-            f"{where} answers with {answer.status}{_said(answer)}",
-            remedy="try again; if it stays, see the log of the server",
-            not_before=retry_after(answer, now),
-        )
-    return _final(answer, where)
+    # Servers in production keep the reason to themselves.
+    remedy = "try again; if it stays, see the log of the server"
+    return outage(answer, now, where, remedy=remedy) or _final(answer, where)
 
 
 def _final(answer: HttpAnswer, where: str) -> RemoteFailed:
@@ -53,18 +33,18 @@ def _final(answer: HttpAnswer, where: str) -> RemoteFailed:
     match answer.status:
         case HTTPStatus.UNAUTHORIZED:
             return AccessRefused(
-                f"{where} does not accept the token{_said(answer)}", reason="authentication", remedy=_TOKEN_REMEDY
+                f"{where} does not accept the token{answer.said}", reason="authentication", remedy=_TOKEN_REMEDY
             )
         case HTTPStatus.FORBIDDEN:
             return AccessRefused(
-                f"{where} does not allow it{_said(answer)}",
+                f"{where} does not allow it{answer.said}",
                 reason="permission",
                 remedy=f"give the account write access and the token the scopes {SCOPES}",
             )
         case HTTPStatus.LOCKED:
             return AccessRefused(f"{where} is archived", reason="archived", remedy="unarchive it in its settings")
         case status:
-            return RemoteFailed(f"{where} answers with {status}{_said(answer)}")
+            return RemoteFailed(f"{where} answers with {status}{answer.said}")
 
 
 def no_api(where: str) -> RemoteFailed:
@@ -73,10 +53,6 @@ def no_api(where: str) -> RemoteFailed:
         f"{where} answers with something that is not Gitea's API",
         remedy="forge.url in .mino/config.yml: the address of the server as a person opens it, with its sub-path",
     )
-
-
-def _said(answer: HttpAnswer) -> str:
-    return f": {answer.message}" if answer.message else ""
 
 
 # --- JSON over HTTP with a Gitea server

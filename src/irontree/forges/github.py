@@ -101,15 +101,11 @@ class GithubForge:
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first."""
-        with self._of(number):
-            listed = self._client.pages_again(self._client.path("issues", number, "comments"))
-            return tuple(self._comment(data) for data in listed)
+        return self._comments(number)
 
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments posted or edited at or after *moment*, oldest first."""
-        with self._of(number):
-            listed = self._client.pages_again(self._client.path("issues", number, "comments"), since=moment)
-            return tuple(self._comment(data) for data in listed)
+        return self._comments(number, since=moment)
 
     def commented_since(self, moment: str) -> tuple[CommentMark, ...]:
         """Where comments were posted or edited at or after *moment*."""
@@ -325,6 +321,11 @@ class GithubForge:
     def _issue(self, data: Any) -> Issue:
         self._ids[data["number"]] = data["id"]
         return rest.issue_of(data, trusted=self._trusts(data))
+
+    def _comments(self, number: int, **query: str) -> tuple[Comment, ...]:
+        with self._of(number):
+            listed = self._client.pages_again(self._client.path("issues", number, "comments"), **query)
+            return tuple(map(self._comment, listed))
 
     def _comment(self, data: Any) -> Comment:
         return rest.comment_of(data, ours=self._ours(data), trusted=self._trusts(data))

@@ -29,31 +29,23 @@ from irontree.forges.http_answers import (
     data_of,
     limited_until,
     no_answer,
+    outage,
     patiently,
-    retry_after,
 )
 
+_PASSING: Final = frozenset({301, 307, 308, 408})
+"""A repository that is renamed meanwhile is there under its new name later."""
 _RIGHTS = "the token needs write access to the repository's issues, pull requests and commit statuses (docs/forges.md)"
 
 
 def refusal(answer: HttpAnswer, now: datetime, where: str) -> RemoteFailed:
     """The error to raise for an answer that is no good one; *where* is the repository's address."""
-    if moment := limited_until(answer, now):
-        return RemoteUnavailable(
-            f"{where} was asked too often ({answer.message}); it listens again at {moment:%Y-%m-%d %H:%M:%S} UTC",
-            remedy="wait until then",
-            not_before=moment,
-        )
+    if found := outage(answer, now, where, passing=_PASSING):
+        return found
     if answer.ok:
         return RemoteUnavailable(
             f"{where} answered with something that is not GitHub's: {answer.message}",
             remedy="a proxy or a log-in page may stand between; check forge.url and the network",
-        )
-    if answer.status >= 500 or answer.status in {301, 307, 308, 408}:  # noqa: PLR2004
-        return RemoteUnavailable(
-            f"{where} answered {answer.status}: {answer.message}",
-            remedy="try again",
-            not_before=retry_after(answer, now),
         )
     return _final(answer, where)
 

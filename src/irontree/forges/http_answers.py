@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -41,6 +41,11 @@ class HttpAnswer:
             return " ".join(str(self.data or "").split())[:200]
         found = (_finding(item) for item in self.data.get("errors") or ())
         return "; ".join(filter(None, (str(self.data.get("message") or ""), *found)))
+
+    @property
+    def said(self) -> str:
+        """The same, to follow our own words; empty if the forge said nothing."""
+        return f": {self.message}" if self.message else ""
 
 
 def data_of(body: str | bytes) -> Any:
@@ -127,6 +132,23 @@ def retry_after(answer: HttpAnswer, now: datetime) -> datetime | None:
 def _number(digits: str) -> int:
     """What they say, or something that is larger than any time."""
     return int(digits[:18])
+
+
+def outage(
+    answer: HttpAnswer, now: datetime, where: str, *, remedy: str = "try again", passing: Collection[int] = ()
+) -> RemoteUnavailable | None:
+    """The error for an answer that time cures: asked too often, a server that fails, or a status in *passing*."""
+    if moment := limited_until(answer, now):
+        return RemoteUnavailable(
+            f"{where} was asked too often{answer.said}; it listens again at {moment:%Y-%m-%d %H:%M:%S} UTC",
+            remedy="wait until then",
+            not_before=moment,
+        )
+    if answer.status >= 500 or answer.status in passing:  # noqa: PLR2004
+        return RemoteUnavailable(
+            f"{where} answers with {answer.status}{answer.said}", remedy=remedy, not_before=retry_after(answer, now)
+        )
+    return None
 
 
 def no_answer(where: str, outcome: NoAnswer) -> RemoteFailed:
