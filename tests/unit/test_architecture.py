@@ -389,3 +389,8 @@ def test_no_text_names_a_folder_of_somebodys_machine():
     pattern = re.compile(r"(?<![\w.:/~-])/(?:root|work|opt|tmp/brief)/")
     betraying = [shown(path) for path in texts() if pattern.search(path.read_text(encoding="utf-8", errors="replace"))]
     assert not betraying
+
+
+def test_no_text_holds_a_merge_that_was_not_finished():
+    marks = re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)
+    assert not [shown(path) for path in texts() if marks.search(path.read_text(encoding="utf-8", errors="replace"))]
