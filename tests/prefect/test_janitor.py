@@ -76,7 +76,7 @@ def test_the_janitor_delivers_what_a_crash_kept_from_the_forge(toy):
         block(app, toy.state(), "disk-full", "no space is left")
     assert app.forge().comments(1) == ()
     upkeep(toy, janitor)
-    assert ["no space is left" in comment.body for comment in app.forge().comments(1)] == [True]
+    assert ["No space is left" in comment.body for comment in app.forge().comments(1)] == [True]
 
 
 def test_the_janitor_removes_the_lock_files_of_runs_that_have_ended(toy):

@@ -29,9 +29,11 @@ def test_what_was_done_outside_is_told_with_what_to_do_and_repaired(shell):
     assert told.out.count("its title or text was edited on the forge") == 1
     assert "irontree checkup repair" in told.out
     mended = shell("checkup", "repair", "--json")
-    assert (mended.code, mended.data["repaired"]) == (
-        *(0, [{"where": "issue-1", "what": "its title and text were put back to what is approved"}]),
-    )
+    assert mended.code == 0
+    # What kills left in this machine's folder of temporary files is removed too, and told at `.mino`.
+    assert [done for done in mended.data["repaired"] if done["where"] != ".mino"] == [
+        {"where": "issue-1", "what": "its title and text were put back to what is approved"}
+    ]
     assert path.read_text() == before
     assert shell("checkup", "reconcile").out.startswith("Nothing is wrong.")
 
