@@ -14,9 +14,14 @@ from irontree.processes.running import Process
 from irontree.repository.settings import Settings, parse_settings
 
 _OF_ITS_OWN = {name: os.environ.pop(name) for name in tuple(os.environ) if name.startswith("GIT_PYTHON_")}
+# An import must not depend on a child, which may be killed: with a git that is not there none is asked for its version.
+_WITHOUT_CHILD = {"GIT_PYTHON_GIT_EXECUTABLE": "/nonexistent/git", "GIT_PYTHON_REFRESH": "quiet"}
+os.environ.update(_WITHOUT_CHILD)
 import git  # noqa: E402  (it looks at these variables now: for another git, and for whether to write to the terminal)
 from git.repo.fun import find_worktree_git_dir  # noqa: E402
 
+for _name in _WITHOUT_CHILD:
+    del os.environ[_name]
 os.environ.update(_OF_ITS_OWN)
 
 T = TypeVar("T")

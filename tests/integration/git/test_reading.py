@@ -158,6 +158,17 @@ def test_nothing_that_the_caller_sets_for_gitpython_or_for_another_repository_co
     assert done.stderr == ""
 
 
+def test_a_git_that_is_killed_does_not_keep_the_library_from_being_imported(tmp_path):
+    """It asks git for its version while it is imported, unless it finds none."""
+    dying = tmp_path / "git"
+    dying.write_text("#!/bin/sh\nkill -KILL $$\n", encoding="utf-8")
+    dying.chmod(0o755)
+    first = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    words = [sys.executable, "-c", "import irontree.repository.reading"]
+    done = subprocess.run(words, env=first, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # --- the repositories that it is shown
 
 
