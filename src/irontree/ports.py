@@ -365,7 +365,7 @@ class EffectLedger:
     approval_seen: str = ""
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
     posting: str = ""
-    """The marker of the comment that was about to be posted; empty once that is settled."""
+    """The marker of the first comment that a delivery was about to post; empty once that delivery is complete."""
     approval_asked_at: str = ""
     """When that was, UTC; empty if it was never."""
 
