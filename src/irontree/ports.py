@@ -904,6 +904,9 @@ class Repository(Protocol):
     def backup_failure(self) -> BackupFailure | None:
         """What has kept the log from being backed up since the last time that it could be; `None` if nothing."""
 
+    def backup_damage(self) -> str:
+        """Why the log's back-up cannot be read, in words; empty if it can, or there is none. The next replaces it."""
+
     def remove_leftovers(self) -> int:
         """Remove what killed commands left in the private workspaces; returns how many files and folders.
 
