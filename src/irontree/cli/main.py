@@ -90,6 +90,7 @@ _FOLDER: Final = argument("-C", dest="folder", metavar="DIR", help="work in the 
 _ENVIRONMENT_ERRORS: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room on the disk, then type the same again"),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable for you, then type the same again"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files (`ulimit -n`), then type the same again"),
     **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP), "name a file that can be there"),
     **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.EEXIST), "move what is there away, or see HOME and XDG_*"),
 }

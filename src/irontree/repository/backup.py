@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,7 +21,8 @@ LOG_REF = f"{OURS}log"
 KEPT = ("plans", "events", "archive", "loops", "forge")
 _KEPT_PATHS = tuple(f":(top){STATE_FOLDER}/{name}" for name in KEPT)
 _FORGE = f"{STATE_FOLDER}/forge/"
-_AS_THEY_ARE = ("-c", "core.autocrlf=false", "-c", "core.safecrlf=false")
+# All files, also where the user's checkout is a sparse one.
+_AS_THEY_ARE = ("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.sparseCheckout=false")
 # The history of the log is the program's, and must not depend on the committer that is configured.
 _AUTHOR = {
     f"GIT_{role}_{part}": value
@@ -39,13 +41,16 @@ def back_up(git: Git, folder: Path) -> str:
     with locked(folder / "log.lock"):  # two commands may end at the same time
         index = folder / "log.index"
         Path(f"{index}.lock").unlink(missing_ok=True)
-        if wrong := remove_unreadable(git):
+        if not index.is_file():  # git would wait for a pipe
+            index.unlink(missing_ok=True)
+        if wrong := unreadable(git):
             index.unlink(missing_ok=True)  # objects that it names may be missing, too
         try:
             tree = _write_tree(git, index)
         except GitFailed:
             index.unlink(missing_ok=True)  # perhaps cut short by a power failure; it is only a cache
             tree = _write_tree(git, index)
+        remove_unreadable(git)
         _commit(git, tree)
     return wrong
 
@@ -59,11 +64,17 @@ def unreadable(git: Git) -> str:
     if git.repo.commit_of(LOG_REF):
         return ""
     if named := git.find("rev-parse", "--quiet", "--verify", LOG_REF):
-        return "" if git.repo.find(named) else f"its commit {named} is missing"
+        return "" if git.repo.find(named) or not _sees_all(git) else f"its commit {named} is missing"
     loose = git.git_dir / LOG_REF
     if not loose.is_file() or _READABLE.fullmatch(read_bytes(loose, _REF_BYTES) or b""):
         return ""
     return f"{loose} names no commit"
+
+
+def _sees_all(git: Git) -> bool:
+    """Whether we may read all objects: git calls those missing that another user closed to us."""
+    objects = git.git_dir / "objects"
+    return all(os.access(path, os.R_OK) for path in (objects, *objects.iterdir(), *objects.glob("pack/*")))
 
 
 def remove_unreadable(git: Git) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
@@ -96,6 +97,24 @@ def test_it_does_not_depend_on_who_commits(project, state, tmp_path):
     (tmp_path / "nobody").write_text("")
     project.opened(GIT_CONFIG_GLOBAL=str(tmp_path / "nobody")).back_up()
     assert git(project.root, "log", "-1", "--format=%an", LOG) == "irontree"
+
+
+def test_a_sparse_checkout_leaves_nothing_out_of_it(project, state):
+    git(project.root, "sparse-checkout", "set", "docs")
+    project.repository.back_up()
+    put(project, "events/issue-1/0002-run-started.yml")
+    project.repository.back_up()
+    assert project.repository.backup_failure() is None
+    assert ".mino/events/issue-1/0002-run-started.yml" in backed_up(project)
+
+
+def test_a_pipe_in_place_of_the_index_is_waited_for_by_nobody(project, state):
+    project.repository.back_up()
+    index = project.cache / "irontree" / project.repository.id / "log.index"
+    index.unlink()
+    os.mkfifo(index)
+    project.repository.back_up()
+    assert index.is_file()
 
 
 @pytest.mark.parametrize("harm", ["log.index.lock", "log.index"], ids=["killed while writing", "damaged index"])

@@ -121,6 +121,13 @@ def test_a_file_where_a_folder_has_to_be_is_the_machines_trouble_too(code):
     assert said == "irontree: /home/ada: in the way\n  -> move what is there away, or see HOME and XDG_*\n"
 
 
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
+def test_too_few_open_files_are_the_machines_trouble_too(code):
+    ended, said = guarded(raising(OSError(code, "Too many open files")))
+    assert ended == 1
+    assert "allow more open files (`ulimit -n`)" in said
+
+
 def test_a_closed_pipe_is_passed_on():
     with pytest.raises(BrokenPipeError):
         guarded(raising(BrokenPipeError()))
