@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from irontree import __version__
 from irontree.cli.console import Console
-from irontree.cli.main import VERBS, guard, main, verb_parser
+from irontree.cli.main import VERBS, guard, keep_owners_rights, main, verb_parser
 from irontree.cli.parser import UsageError
 from irontree.errors import Busy, Cancelled
 
@@ -173,3 +174,14 @@ def test_closed_streams_are_no_reason_to_fail_and_nothing_else_takes_their_place
     command = f'"{sys.executable}" -m irontree --version {closed}'
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("given", "in_force"), [(0o777, 0o077), (0o277, 0o077), (0o027, 0o027)])
+def test_a_umask_that_takes_the_owners_rights_is_not_followed_in_that(given, in_force):
+    """Files of the log that their owner cannot read would be lost to the next command."""
+    before = os.umask(given)
+    try:
+        keep_owners_rights()
+        assert os.umask(0o077) == in_force
+    finally:
+        os.umask(before)
