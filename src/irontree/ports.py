@@ -365,7 +365,7 @@ class EffectLedger:
     approval_seen: str = ""
     """Digest of the issue, its new comments and the settings when a comment last asked for its approval."""
     posting: str = ""
-    """The marker of the comment that was about to be posted; empty once that is settled."""
+    """The marker of the first comment that a delivery was about to post; empty once that delivery is complete."""
     approval_asked_at: str = ""
     """When that was, UTC; empty if it was never."""
 
@@ -903,6 +903,9 @@ class Repository(Protocol):
 
     def backup_failure(self) -> BackupFailure | None:
         """What has kept the log from being backed up since the last time that it could be; `None` if nothing."""
+
+    def backup_damage(self) -> str:
+        """Why the log's back-up cannot be read, in words; empty if it can, or there is none. The next replaces it."""
 
     def remove_leftovers(self) -> int:
         """Remove what killed commands left in the private workspaces; returns how many files and folders.

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from irontree.errors import Busy
+from irontree.errors import Busy, EnvironmentRefused
 from irontree.store.layout import Layout, create
 from irontree.store.lockfiles import LoopLease
 from irontree.store.locks import FileLock
@@ -101,3 +101,13 @@ def test_threads_of_one_process_keep_each_other_out(locks):
             thread.start()
             stack.callback(thread.join)
     assert most == [1] * 8
+
+
+def test_a_link_to_nothing_in_place_of_a_lock_is_called_that(tmp_path):
+    lock = tmp_path / ".driver"
+    lock.symlink_to(tmp_path / "gone" / "elsewhere")
+    with (
+        pytest.raises(EnvironmentRefused, match=r"\.driver is a link to nothing"),
+        FileLock(lock, StillClock(), "here").hold("a test"),
+    ):
+        pass

@@ -90,6 +90,7 @@ _FOLDER: Final = argument("-C", dest="folder", metavar="DIR", help="work in the 
 _ENVIRONMENT_ERRORS: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room on the disk, then type the same again"),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable for you, then type the same again"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "allow more open files (`ulimit -n`), then type the same again"),
     **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP), "name a file that can be there"),
     **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.EEXIST), "move what is there away, or see HOME and XDG_*"),
 }
@@ -104,6 +105,7 @@ def entry() -> None:
     # both while it runs and at exit.
     gc.set_threshold(100_000)
     _have_streams()
+    keep_owners_rights()
     code = main()
     gc.freeze()
     sys.exit(code)
@@ -226,6 +228,11 @@ def _verb_list() -> Iterator[str]:
         yield f"{group}:"
         yield from (f"  {verb:<12}{text}" for verb, text in verbs.items())
     yield "\n`irontree VERB --help` says what each one takes."
+
+
+def keep_owners_rights() -> None:
+    """Have no umask take the owner's own rights: the log's files could not be read again."""
+    os.umask(os.umask(0o077) & ~0o700)
 
 
 def _have_streams() -> None:

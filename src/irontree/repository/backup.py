@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,7 +21,8 @@ LOG_REF = f"{OURS}log"
 KEPT = ("plans", "events", "archive", "loops", "forge")
 _KEPT_PATHS = tuple(f":(top){STATE_FOLDER}/{name}" for name in KEPT)
 _FORGE = f"{STATE_FOLDER}/forge/"
-_AS_THEY_ARE = ("-c", "core.autocrlf=false", "-c", "core.safecrlf=false")
+# All files, also where the user's checkout is a sparse one.
+_AS_THEY_ARE = ("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.sparseCheckout=false")
 # The history of the log is the program's, and must not depend on the committer that is configured.
 _AUTHOR = {
     f"GIT_{role}_{part}": value
@@ -28,19 +31,59 @@ _AUTHOR = {
 }
 
 
-def back_up(git: Git, folder: Path) -> None:
-    """Commit the current state, if it changed; *folder* holds our own index and its lock."""
+def back_up(git: Git, folder: Path) -> str:
+    """Commit the current state, if it changed; *folder* holds our own index and its lock.
+
+    Where the ref cannot be read, a new history begins; returns what was wrong with it, else nothing.
+    """
     if not any((git.folder / STATE_FOLDER / name).is_dir() for name in KEPT):
-        return
+        return ""
     with locked(folder / "log.lock"):  # two commands may end at the same time
         index = folder / "log.index"
         Path(f"{index}.lock").unlink(missing_ok=True)
+        if not index.is_file():  # git would wait for a pipe
+            index.unlink(missing_ok=True)
+        if wrong := unreadable(git):
+            index.unlink(missing_ok=True)  # objects that it names may be missing, too
         try:
             tree = _write_tree(git, index)
         except GitFailed:
             index.unlink(missing_ok=True)  # perhaps cut short by a power failure; it is only a cache
             tree = _write_tree(git, index)
+        remove_unreadable(git)
         _commit(git, tree)
+    return wrong
+
+
+_REF_BYTES = 1000
+_READABLE = re.compile(rb"(?:ref: .+|[0-9a-f]{40,64})\s*")
+
+
+def unreadable(git: Git) -> str:
+    """Why the backup's ref, which is there, names nothing that can be read, in words; empty if that is not so."""
+    if git.repo.commit_of(LOG_REF):
+        return ""
+    if named := git.find("rev-parse", "--quiet", "--verify", LOG_REF):
+        return "" if git.repo.find(named) or not _sees_all(git) else f"its commit {named} is missing"
+    loose = git.git_dir / LOG_REF
+    if not loose.is_file() or _READABLE.fullmatch(read_bytes(loose, _REF_BYTES) or b""):
+        return ""
+    return f"{loose} names no commit"
+
+
+def _sees_all(git: Git) -> bool:
+    """Whether we may read all objects: git calls those missing that another user closed to us."""
+    objects = git.git_dir / "objects"
+    return all(os.access(path, os.R_OK) for path in (objects, *objects.iterdir(), *objects.glob("pack/*")))
+
+
+def remove_unreadable(git: Git) -> str:
+    """Remove the ref if it cannot be read; returns why. An older value that git has packed comes back."""
+    if wrong := unreadable(git):
+        (git.git_dir / LOG_REF).unlink(missing_ok=True)
+        if unreadable(git):
+            git.change("update-ref", "--no-deref", "-d", LOG_REF)
+    return wrong
 
 
 _FAILURE_BYTES = 100_000
@@ -128,6 +171,7 @@ def fetch(git: Git, remote: str) -> None:
 
     Raises RemoteUnavailable, PublicationRefused.
     """
+    remove_unreadable(git)  # git would refuse to fetch
     done = git.exchange(remote, FETCH, f"{OURS}*:{OURS}*")
     if not done.ok:
         raise remote_failure(f"cannot fetch {LOG_REF} from {remote}", said(done))

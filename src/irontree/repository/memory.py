@@ -100,6 +100,7 @@ class MemoryRepository:
     had: dict[tuple[str | None, str], set[str]] = field(default_factory=dict)
     """What branches were seen to contain, by remote and name."""
     backup_failed: BackupFailure | None = None
+    backup_damaged: str = ""
     locks_left: tuple[LeftLock, ...] = ()
     _workspaces: dict[str, MemoryWorkspace] = field(default_factory=dict)
 
@@ -248,6 +249,9 @@ class MemoryRepository:
 
     def backup_failure(self) -> BackupFailure | None:
         return self.backup_failed
+
+    def backup_damage(self) -> str:
+        return self.backup_damaged
 
     def left_locks(self) -> tuple[LeftLock, ...]:
         return self.locks_left

@@ -87,6 +87,8 @@ class GitRepository:
             try:
                 self.locks.clear()
                 self._moving.settle()
+                if backup.unreadable(self.git):  # git would refuse to fetch
+                    self.back_up()
             except EnvironmentRefused as error:
                 self.locks.note(f"what a killed git left in {self.root} cannot be settled now: {error.message}")
             yield
@@ -402,7 +404,7 @@ class GitRepository:
 
     def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
         """Those of *shas*, all of them here, that no ref reaches."""
-        return frozenset(shas).intersection(self._listed(shas, but=("--not", "--all")))
+        return frozenset(shas).intersection(self._listed(shas, but=("--not", f"--exclude={backup.LOG_REF}", "--all")))
 
     def _listed(self, shas: Sequence[str], *options: str, but: Sequence[str] = ()) -> Iterator[str]:
         """The output of `rev-list` for *shas*, in batches that fit a command line; without any it would list HEAD."""
@@ -415,7 +417,11 @@ class GitRepository:
         A failure is told and written down, with the time of the first in a row.
         """
         try:
-            backup.back_up(self.git, self._cache())
+            if wrong := backup.back_up(self.git, self._cache()):
+                self.locks.note(
+                    f"the log's back-up in {backup.LOG_REF} could not be read ({wrong}), and was made anew from the "
+                    "files here; what it alone held is lost"
+                )
         except (EnvironmentRefused, OSError) as error:
             words = error.message if isinstance(error, EnvironmentRefused) else str(error)
             remedy = getattr(error, "remedy", None) or "`irontree checkup repair` tries again"
@@ -431,6 +437,10 @@ class GitRepository:
     @property
     def _failure(self) -> Path:
         return self.root / STATE_FOLDER / ".backup-failed"
+
+    def backup_damage(self) -> str:
+        """Why the log's back-up cannot be read, in words; empty if it can, or there is none."""
+        return backup.unreadable(self.git)
 
     def left_locks(self) -> tuple[LeftLock, ...]:
         """Locks in the repository's git that nobody seems to hold, and that are not known to be ours."""

@@ -133,6 +133,8 @@ def _opened(path: Path, *, create: bool = True) -> Iterator[int]:
             path.parent.mkdir(exist_ok=True)
         descriptor = open_lock(path, create=create)
     except FileNotFoundError as error:
+        if path.is_symlink():
+            raise EnvironmentRefused(f"{path} is a link to nothing", remedy="remove the link, then repeat") from error
         raise EnvironmentRefused(
             f"{path}: no .mino folder there",
             remedy="run `irontree init` first; if it was moved: `irontree repos add` there",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
 
 from irontree.domain.timestamps import utc_text
 from irontree.errors import GitFailed
-from irontree.repository.backup import versions
+from irontree.repository.backup import fetch, remove_unreadable, versions
 from tests.support.repositories import everything, git, head, hook
 
 LOG = "refs/irontree/log"
@@ -96,6 +97,24 @@ def test_it_does_not_depend_on_who_commits(project, state, tmp_path):
     (tmp_path / "nobody").write_text("")
     project.opened(GIT_CONFIG_GLOBAL=str(tmp_path / "nobody")).back_up()
     assert git(project.root, "log", "-1", "--format=%an", LOG) == "irontree"
+
+
+def test_a_sparse_checkout_leaves_nothing_out_of_it(project, state):
+    git(project.root, "sparse-checkout", "set", "docs")
+    project.repository.back_up()
+    put(project, "events/issue-1/0002-run-started.yml")
+    project.repository.back_up()
+    assert project.repository.backup_failure() is None
+    assert ".mino/events/issue-1/0002-run-started.yml" in backed_up(project)
+
+
+def test_a_pipe_in_place_of_the_index_is_waited_for_by_nobody(project, state):
+    project.repository.back_up()
+    index = project.cache / "irontree" / project.repository.id / "log.index"
+    index.unlink()
+    os.mkfifo(index)
+    project.repository.back_up()
+    assert index.is_file()
 
 
 @pytest.mark.parametrize("harm", ["log.index.lock", "log.index"], ids=["killed while writing", "damaged index"])
@@ -196,3 +215,70 @@ def test_issues_are_lost_once_none_is_left_whatever_else_of_the_forge_is_there(p
     for path in gone:
         (state / path).unlink()
     assert project.repository.lost_files() == tuple(f".mino/{path}" for path in lost)
+
+
+def breaks(project, how: str) -> None:
+    """Make our ref one that cannot be read: what a power cut leaves, or a `git gc` between commit and ref."""
+    ref = project.root / ".git" / LOG
+    if how == "its commit is missing":
+        sha = ref.read_text().strip()
+        (project.root / ".git" / "objects" / sha[:2] / sha[2:]).unlink()
+    else:
+        ref.write_bytes({"empty": b"", "garbage": b"\xff\0" * 20, "zeros": b"0" * 40 + b"\n"}[how])
+
+
+BROKEN = ("its commit is missing", "empty", "garbage", "zeros")
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_ref_that_cannot_be_read_is_named_and_made_anew_from_the_files(project, state, how):
+    project.repository.back_up()
+    breaks(project, how)
+    repository = project.opened()
+    assert repository.backup_damage()
+    tip = head(project.root, "main")
+    assert repository.unreferenced((tip,)) == frozenset()
+    repository.back_up()
+    assert (repository.backup_damage(), repository.backup_failure()) == ("", None)
+    assert ".mino/events/issue-1/0001-task-published.yml" in backed_up(project)
+    git(project.root, "fetch", "origin")
+    git(project.root, "gc", "--quiet")
+
+
+def test_a_driver_mends_it_before_anything_is_fetched(project, state):
+    project.repository.back_up()
+    breaks(project, "empty")
+    with project.opened().driven():
+        git(project.root, "fetch", "origin")
+
+
+def test_an_older_value_that_git_has_packed_is_gone_on_from(project, state):
+    project.repository.back_up()
+    first = head(project.root, LOG)
+    git(project.root, "pack-refs", "--all")
+    put(project, "events/issue-1/0002-run-started.yml")
+    project.repository.back_up()
+    breaks(project, "its commit is missing")
+    project.repository.back_up()
+    assert git(project.root, "rev-list", LOG).split() == [head(project.root, LOG), first]
+
+
+@pytest.mark.parametrize("how", BROKEN[:2])
+def test_without_files_to_make_it_from_it_stays_until_it_is_fetched(project, state, how, tmp_path):
+    project.repository.back_up()
+    git(project.root, "push", "origin", f"{LOG}:{LOG}")
+    breaks(project, how)
+    (project.root / ".mino").rename(tmp_path / "gone")
+    repository = project.opened()
+    repository.back_up()
+    assert repository.backup_damage()
+    fetch(repository.git, "origin")
+    assert repository.backup_damage() == ""
+    assert ".mino/events/issue-1/0001-task-published.yml" in backed_up(project)
+
+
+def test_a_ref_that_can_be_read_is_never_made_anew(project, state):
+    project.repository.back_up()
+    first = head(project.root, LOG)
+    remove_unreadable(project.repository.git)
+    assert head(project.root, LOG) == first

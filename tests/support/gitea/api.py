@@ -374,7 +374,8 @@ def request_reviews(api: Api, request: Request, found: re.Match[str]) -> Respons
             raise Refused(404, f"user does not exist [name: {login}]")
         if login == issue.author:
             raise Refused(422, "poster of pr can't be reviewer")
-        issue.requested.append(login)
+        if login not in issue.requested:  # Gitea passes over who was asked already
+            issue.requested.append(login)
     return Response(201, [])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from irontree import __version__
 from irontree.cli.console import Console
-from irontree.cli.main import VERBS, guard, main, verb_parser
+from irontree.cli.main import VERBS, guard, keep_owners_rights, main, verb_parser
 from irontree.cli.parser import UsageError
 from irontree.errors import Busy, Cancelled
 
@@ -121,6 +122,13 @@ def test_a_file_where_a_folder_has_to_be_is_the_machines_trouble_too(code):
     assert said == "irontree: /home/ada: in the way\n  -> move what is there away, or see HOME and XDG_*\n"
 
 
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
+def test_too_few_open_files_are_the_machines_trouble_too(code):
+    ended, said = guarded(raising(OSError(code, "Too many open files")))
+    assert ended == 1
+    assert "allow more open files (`ulimit -n`)" in said
+
+
 def test_a_closed_pipe_is_passed_on():
     with pytest.raises(BrokenPipeError):
         guarded(raising(BrokenPipeError()))
@@ -166,3 +174,14 @@ def test_closed_streams_are_no_reason_to_fail_and_nothing_else_takes_their_place
     command = f'"{sys.executable}" -m irontree --version {closed}'
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("given", "in_force"), [(0o777, 0o077), (0o277, 0o077), (0o027, 0o027)])
+def test_a_umask_that_takes_the_owners_rights_is_not_followed_in_that(given, in_force):
+    """Files of the log that their owner cannot read would be lost to the next command."""
+    before = os.umask(given)
+    try:
+        keep_owners_rights()
+        assert os.umask(0o077) == in_force
+    finally:
+        os.umask(before)

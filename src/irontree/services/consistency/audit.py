@@ -64,6 +64,8 @@ def audit(app: App) -> tuple[AuditFinding, ...]:
 
 def lost_findings(app: App) -> Iterator[AuditFinding]:
     """Backed-up files of the log that are gone: a stream that lost its last events shows it nowhere else."""
+    if wrong := app.repository.backup_damage():
+        yield AuditFinding("the log's backup", f"it cannot be read: {wrong}", "`irontree checkup repair` makes it anew")
     for path in app.repository.lost_files():
         yield AuditFinding(path, "it was in the log's backup and is gone", "irontree init --from-backup")
 

@@ -91,15 +91,17 @@ def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
     return (there or forge.post_comment(issue_number, text)).url
 
 
-def post_if_new(app: App, issue_number: int, text: str, marker: str) -> str:
+def post_if_new(app: App, issue_number: int, text: str, marker: str, found: EffectLedger) -> str:
     """As `post_once`, in one call: the comments are read only if this may have been tried before (R9).
 
-    That is so if the ledger is new, if something failed, or if a process ended behind the note that it makes here.
+    *found* is the ledger as this delivery found it. It may have been tried if that is new, if something failed, or if
+    it holds the note of a delivery that was cut off; which of its comments are there, the note does not say.
     """
     ledger = app.deliveries.load(issue_number)
-    if not ledger.sequence or ledger.failures or ledger.posting == marker:
+    if not ledger.posting:
+        app.deliveries.save(issue_number, replace(ledger, posting=marker))
+    if not found.sequence or found.failures or found.posting:
         return post_once(app, issue_number, text, marker)
-    app.deliveries.save(issue_number, replace(ledger, posting=marker))
     return app.forge().post_comment(issue_number, text).url
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeAlias
 
 from irontree.app import App
@@ -68,10 +69,10 @@ def deliver(app: App, world: World, issue_number: int, *, present: Labels | None
     if state is None or (ledger.sequence >= stream.last_sequence and not ledger.failures):
         return ledger
     if _is_gone_for_good(app, stream, issue_number):
-        now = replace(ledger, sequence=stream.last_sequence, failures=())
+        now = replace(ledger, sequence=stream.last_sequence, failures=(), posting="")
         app.deliveries.save(issue_number, now)
         return now
-    reached, failure = _post_comments(app, world, stream, ledger.sequence)
+    reached, failure = _post_comments(app, world, stream, ledger)
     ledger = reply_where_due(app, world, state, ledger, reached)
     unsure = ledger.sequence == 0 or bool(ledger.failures)
     opened_at = _opened_again_at(stream)
@@ -89,7 +90,7 @@ def deliver(app: App, world: World, issue_number: int, *, present: Labels | None
     )
     failures = tuple(message for message in outcomes if message)
     closed = ledger.closed or (not failures and is_closed_by_us(app, world, state))
-    now = replace(ledger, sequence=reached, failures=failures, closed=closed, shown=shown[-1])
+    now = replace(ledger, sequence=reached, failures=failures, closed=closed, shown=shown[-1], posting="")
     app.deliveries.save(issue_number, now)
     return now
 
@@ -103,12 +104,13 @@ def _is_gone_for_good(app: App, stream: Stream, issue_number: int) -> bool:
     return False
 
 
-def _post_comments(app: App, world: World, stream: Stream, after: int) -> tuple[int, str | None]:
-    """Post the comments due after the sequence *after*, in order; returns how far it got, and what stopped it."""
+def _post_comments(app: App, world: World, stream: Stream, ledger: EffectLedger) -> tuple[int, str | None]:
+    """Post the comments due after the ledger, in order; returns how far it got, and what stopped it."""
     for state, record in due_comments(stream):
-        if record.event.sequence <= after:
+        if record.event.sequence <= ledger.sequence:
             continue
-        failure = _attempt(lambda state=state, record=record: _post(app, world, state, record), "comment_post_failed")  # type: ignore[misc]
+        post = partial(_post, app, world, state, record, ledger)
+        failure = _attempt(post, "comment_post_failed")
         if failure:
             return record.event.sequence - 1, failure
     return stream.last_sequence, None
@@ -133,9 +135,9 @@ def _calls_for_comment(before: TaskState | None, event: IssueEvent) -> bool:
     return CATEGORY[event.event] == "audible" and not repeated
 
 
-def _post(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> None:
+def _post(app: App, world: World, state: TaskState, record: Record[IssueEvent], ledger: EffectLedger) -> None:
     number, marker = state.issue_number, comment_marker(state.issue_number, record, state.renewed_from)
-    post_if_new(app, number, comment_for(app, world, state, record, marker), marker)
+    post_if_new(app, number, comment_for(app, world, state, record, marker), marker, ledger)
 
 
 def _set_labels(app: App, state: TaskState, *, ensure: bool, present: Labels | None) -> None:
@@ -221,19 +223,19 @@ def reply_where_due(app: App, world: World, state: TaskState, ledger: EffectLedg
     after = max(ledger.replied, ledger.sequence)
     for record in app.log.read(state.issue_number).records:
         if after < record.event.sequence <= reached and record.event.event in REPLYING:
-            warning = _reply(app, world, state, record)
+            warning = _reply(app, world, state, record, ledger)
             ledger = replace(ledger, warnings=(*ledger.warnings, warning)) if warning else ledger
     return replace(ledger, replied=max(after, reached))
 
 
-def _reply(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> str | None:
+def _reply(app: App, world: World, state: TaskState, record: Record[IssueEvent], ledger: EffectLedger) -> str | None:
     """Reply to one event if the decision is to reply; returns what went wrong."""
     if record.event.event == "verify_pending_acceptance" and state.sequence > record.event.sequence:
         return None  # it has been answered already
     try:
         decision = reply_decision(app, state, record)
         if decision.yes:
-            _post_reply(app, world, state, record)
+            _post_reply(app, world, state, record, ledger)
     except (*FORGE_FAILED, NotEligible) as error:
         return f"reply_post_failed: {error.message}"
     return None
@@ -261,12 +263,12 @@ def _note(app: App, state: TaskState, record: Record[IssueEvent]) -> str:
     return accepted.told.note if accepted and record.event.completion_basis == "accepted" else ""
 
 
-def _post_reply(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> None:
+def _post_reply(app: App, world: World, state: TaskState, record: Record[IssueEvent], ledger: EffectLedger) -> None:
     number, marker = state.issue_number, comment_marker(state.issue_number, record, f"{state.renewed_from}/reply")
     text = _reply_text(app, world, state, record, marker)
     if problems := reply_problems(text):
         raise NotEligible(f"the text would hold {', '.join(problems)}")
-    app.log.record_reply(number, record.event.sequence, post_if_new(app, number, text, marker))
+    app.log.record_reply(number, record.event.sequence, post_if_new(app, number, text, marker, ledger))
 
 
 def _reply_text(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> str:

@@ -107,9 +107,9 @@ def _publish_node(
     if found and (found.title, found.body, found.state) != (node.title, body, "open"):
         app.forge().edit_issue(found.number, title=node.title, body=body, state="open")
     issue = found or _create(app, plan, node, body, there)
-    if found is None:
-        _assign(app, plan, issue)
-        _relate(app, world, node, issue.number, numbers)
+    # One that was found may have been cut off right after it was made: it has no event yet.
+    _assign(app, plan, issue)
+    _relate(app, world, node, issue.number, numbers)
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
     return issue.number, "found" if found else "created", issue.labels
@@ -174,7 +174,7 @@ def _first_labels(app: App) -> tuple[str, ...]:
 
 
 def _assign(app: App, plan: Plan, issue: Issue) -> None:
-    """Assign the new issue as approved; tried once, because nothing depends on it."""
+    """Assign an issue without an event as approved; a failure is not tried again, because nothing depends on it."""
     if assignees := plan.policy.publish.assignees:
         try:
             app.forge().assign(issue.number, assignees)
@@ -183,7 +183,7 @@ def _assign(app: App, plan: Plan, issue: Issue) -> None:
 
 
 def _relate(app: App, world: World, node: PlanNode, number: int, numbers: Mapping[str, int]) -> None:
-    """Show parent and dependencies of the new issue where the forge has them; tried once, the texts say it too.
+    """Show parent and dependencies where the forge has them; a failure is not tried again, the texts say it too.
 
     A dependency that a person is to close is left out: the forge would not let this issue be closed before it.
     """

@@ -17,8 +17,8 @@ from irontree.domain.meta import AgentMeta, Meta
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE, short_sha
-from irontree.errors import ConfigRefused
-from irontree.ports import LineCount, Stream
+from irontree.errors import ConfigRefused, EnvironmentRefused
+from irontree.ports import LineCount, Projection, Stream
 from irontree.services.loops.funds import read_funds
 from irontree.services.record import World, closing_policy, read_world
 from irontree.services.views.history import (
@@ -211,7 +211,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             rationale=record.told.promotion or NOT_PROMOTED,
             note=record.told.verifier_note,
         )
-        app.projections.write("report", state.issue_number, text)
+        _write(app, "report", state.issue_number, text)
 
 
 def claimed(completed: Record[IssueEvent] | None) -> str:
@@ -275,7 +275,15 @@ def write_brief(app: App, world: World, state: TaskState) -> None:
     """Render and write `.mino/briefs/issue-{N}.md`; an issue that no plan lists has none."""
     plan = world.plans.get(state.task_key)
     if plan is not None:
-        app.projections.write("brief", state.issue_number, brief_text(app, world, state, plan))
+        _write(app, "brief", state.issue_number, brief_text(app, world, state, plan))
+
+
+def _write(app: App, what: Projection, issue_number: int, text: str) -> None:
+    """Write the file. If that fails, it is told and stops nothing: the log has it all, and the step was taken."""
+    try:
+        app.projections.write(what, issue_number, text)
+    except EnvironmentRefused as error:
+        app.progress.note(f"warning: the {what} of #{issue_number} is not up to date: {error.message}")
 
 
 def brief_text(app: App, world: World, state: TaskState, plan: Plan) -> str:

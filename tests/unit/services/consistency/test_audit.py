@@ -181,3 +181,13 @@ def test_a_file_that_was_backed_up_and_is_gone_is_named_with_how_to_get_it_back(
     finding = next(item for item in audit(scene.app) if "is gone" in item.what)
     assert finding.where == ".mino/events/issue-1/0005-checkup-done.yml"
     assert finding.remedy == "irontree init --from-backup"
+
+
+def test_a_backup_that_cannot_be_read_is_named_with_what_makes_it_anew(scene):
+    scene.publish(ONE_TASK)
+    assert audit(scene.app) == ()
+    scene.repository.backup_damaged = "its commit is missing"
+    (finding,) = audit(scene.app)
+    assert finding.line() == (
+        "the log's backup: it cannot be read: its commit is missing -> `irontree checkup repair` makes it anew"
+    )

@@ -97,6 +97,25 @@ def test_a_crash_anywhere_leaves_nothing_twice_and_nothing_out(scene, port, meth
     assert len(scene.projections.texts) == 5
 
 
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(("method", "call"), [("create_issue", 3), ("assign", 3), ("depend", 1), ("depend", 4)])
+def test_an_issue_whose_publication_was_cut_off_is_assigned_and_shows_what_it_waits_for(scene, method, call, side):
+    settings = scene.policy.publish.model_copy(update={"assignees": ("bob",)})
+    scene.policy = scene.policy.model_copy(update={"publish": settings})
+    plan, seen = approved(scene), scene.forge_seen
+    scene.forge_seen = Watched(seen, [method], dying_at(side, call))
+    with pytest.raises(Killed):
+        publish(scene.app, plan)
+    scene.forge_seen = seen
+    publish(scene.app, plan)
+    assert scene.tracker.assignees == dict.fromkeys(map(scene.number, KEYS), ("bob",))
+    assert {number: set(others) for number, others in scene.tracker.dependencies.items()} == {
+        scene.number(ONE): {scene.number(GREETING)},
+        scene.number(TWO): {scene.number(GREETING)},
+        scene.number(CLOSE): {scene.number(ONE), scene.number(TWO)},
+    }
+
+
 def test_an_issue_is_found_by_its_marker(scene):
     mine = scene.forge("us").create_issue("Greeting", f"text\n{key_marker(GREETING)}\n")
     assert status(publish(scene.app, approved(scene, ONE_TASK))) == ["found"]

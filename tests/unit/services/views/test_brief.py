@@ -11,7 +11,7 @@ from irontree.app import Preferences
 from irontree.domain.attempt import Claim
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
-from irontree.errors import NotEligible, RemoteUnavailable
+from irontree.errors import EnvironmentRefused, NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult, Links
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.reconcile import reconcile
@@ -248,3 +248,27 @@ def test_the_brief_names_the_forge_and_where_the_issue_is_there(scene, name, pag
     scene.forge_seen = Called(scene.forge_seen, name, page)
     scene.publish(ONE_TASK)
     assert line in brief(scene, 1)["Issue"].splitlines()
+
+
+class Unwritable:
+    """Projections whose files cannot be written: a folder is in their place."""
+
+    def __init__(self, projections) -> None:
+        self._projections = projections
+
+    def __getattr__(self, name: str):
+        return getattr(self._projections, name)
+
+    def write(self, what: str, issue_number: int, _: str) -> None:
+        raise EnvironmentRefused(f".mino/{what}s/issue-{issue_number}.md: Is a directory")
+
+
+def test_a_brief_and_a_report_that_cannot_be_written_are_told_and_no_step_fails(scene):
+    scene.publish(ONE_TASK)
+    scene.projections = Unwritable(scene.projections)
+    perform(scene.app, Run(GREETING))
+    assert perform(scene.app, Verify(GREETING)).last_event == "verify_passed"
+    assert [line for line in scene.notes.lines if "Is a directory" in line][-2:] == [
+        "warning: the report of #1 is not up to date: .mino/reports/issue-1.md: Is a directory",
+        "warning: the brief of #1 is not up to date: .mino/briefs/issue-1.md: Is a directory",
+    ]
