@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -55,8 +55,8 @@ class Locks(Protocol):
     def during(self, command: str, git_dir: Path) -> AbstractContextManager[Callable[[], None]]:
         """Note that *command* is at work; what this gives is called when git has ended by itself."""
 
-    def clear(self, standing: str = "") -> None:
-        """Remove those that a git of ours left. *standing* is one that was in the way."""
+    def clear(self, standing: str = "") -> Collection[Path]:
+        """Remove those that a git of ours left; returns them. *standing* is one that was in the way."""
 
 
 class StandingLock(NamedTuple):
@@ -85,22 +85,24 @@ class UsersLocks:
                     stack.enter_context(_written_locked(path, json.dumps(about)))
             yield partial(path.unlink, missing_ok=True)
 
-    def clear(self, standing: str = "") -> None:
+    def clear(self, standing: str = "") -> Collection[Path]:
         """Remove what dead commands of ours left, and *standing* if it is a lock of a ref that only we write.
 
-        Raises EnvironmentRefused if a file cannot be removed.
+        Returns what was removed. Raises EnvironmentRefused if a file cannot be removed.
         """
         with disk_errors(self.common_dir):
             self._remove_half_written()
             notes = [note for path in self._paths() if (note := _abandoned(path))]
             ours = {Path(standing)} if standing and self._is_ours(Path(standing)) else set[Path]()
             if not (notes or ours) or self._is_worked_in(hidden_works=True):
-                return
-            for path in sorted({path for note in notes for path in self._left_by(note)} | ours):
+                return ()
+            left = sorted({path for note in notes for path in self._left_by(note)} | ours)
+            for path in left:
                 path.unlink(missing_ok=True)
                 self.note(f"removed {path}: a git command of this program was killed and left it")
             for note in notes:
                 note.path.unlink(missing_ok=True)
+            return left
 
     def standing(self) -> tuple[StandingLock, ...]:
         """Locks older than a minute while no git is at work here: nobody will remove them."""
@@ -163,10 +165,12 @@ class PrivateLocks:
         """Nothing has to be noted."""
         return nullcontext(_nothing)
 
-    def clear(self, standing: str = "") -> None:  # noqa: ARG002 - all are ours
+    def clear(self, standing: str = "") -> Collection[Path]:  # noqa: ARG002 - all are ours
         """Remove them all."""
-        for path in self.found():
+        found = self.found()
+        for path in found:
             path.unlink(missing_ok=True)
+        return found
 
     def found(self) -> tuple[Path, ...]:
         """Those that are there."""

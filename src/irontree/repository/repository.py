@@ -85,8 +85,7 @@ class GitRepository:
         """
         with self.git.use():
             try:
-                self.locks.clear()
-                self._moving.settle()
+                self._moving.settle(self.locks.clear())
             except EnvironmentRefused as error:
                 self.locks.note(f"what a killed git left in {self.root} cannot be settled now: {error.message}")
             yield
