@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from irontree.errors import EnvironmentRefused
+from irontree.errors import EnvironmentRefused, GitFailed
 from irontree.files import Disk, disk_errors, is_abandoned, read_bytes
 from irontree.repository.checkout import InTheWay, in_the_way
 from irontree.repository.git import AGAIN_SECONDS, Git, lock_in_the_way, said, shown, was_killed
@@ -105,7 +105,7 @@ class Moving:
             refused = self._merge(there, move)
             self.record.unlink(missing_ok=True)
         except EnvironmentRefused as error:  # what was recorded is settled later
-            refused = error.message
+            refused = (error.output.strip() if isinstance(error, GitFailed) else "") or error.message
         if refused is None:
             return None
         return InTheWay(refused, "put that right", is_failure=not _UNCHANGED.search(refused))
