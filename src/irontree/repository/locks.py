@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from irontree.errors import EnvironmentRefused
 from irontree.files import disk_errors, is_held, open_lock, read_bytes, take_lock
-from irontree.processes.family import is_at_work
+from irontree.processes.family import is_at_work, opened
 
 _CLOCKS_DIFFER: Final = 2.0
 """Seconds by which a file system's clock may be behind ours."""
@@ -46,7 +46,15 @@ _TAKES: Final = {
 Those without locks write objects, which a kill leaves half written; so may all others.
 """
 _OURS: Final = "refs/irontree/"
-_WITHOUT_LOCKS: Final = frozenset({"cat-file", "fsmonitor--daemon", "credential-cache--daemon"})
+_WITHOUT_LOCKS: Final = frozenset(
+    {
+        *("cat-file", "fsmonitor--daemon", "credential-cache--daemon"),
+        *("blame", "diff", "grep", "help", "log", "shortlog", "show", "status"),
+    }
+)
+"""Commands that may live long, in a pager for one, and hold no lock then. What they hold for a moment is open."""
+_WITH_VALUE: Final = frozenset({"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
+"""Options of git itself whose value is the next word."""
 
 
 class Locks(Protocol):
@@ -96,7 +104,8 @@ class UsersLocks:
             ours = {Path(standing)} if standing and self._is_ours(Path(standing)) else set[Path]()
             if not (notes or ours) or self._is_worked_in(hidden_works=True):
                 return ()
-            left = sorted({path for note in notes for path in self._left_by(note)} | ours)
+            found = {path for note in notes for path in self._left_by(note)} | ours
+            left = sorted(found - opened(found))  # by a program with another name, such as an editor's own git
             for path in left:
                 path.unlink(missing_ok=True)
                 self.note(f"removed {path}: a git command of this program was killed and left it")
@@ -121,7 +130,7 @@ class UsersLocks:
         """
         linked = (os.fsdecode(path.read_bytes()).strip() for path in self.common_dir.glob("worktrees/*/gitdir"))
         folders = (self.root, self.common_dir, *(Path(path).parent for path in linked))
-        return is_at_work("git", folders, _WITHOUT_LOCKS, hidden_works=hidden_works)
+        return is_at_work("git", folders, _takes_no_locks, hidden_works=hidden_works)
 
     @property
     def _notes(self) -> Path:
@@ -175,6 +184,20 @@ class PrivateLocks:
     def found(self) -> tuple[Path, ...]:
         """Those that are there."""
         return (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock"))
+
+
+def _takes_no_locks(argv: Sequence[str]) -> bool:
+    """Whether the command line is that of a git command that lives without locks; an alias may stand for any."""
+    program, *words = argv or ("",)
+    if (name := Path(program).name.removeprefix("git-")) in _WITHOUT_LOCKS:
+        return True
+    given = iter(words)
+    for word in given:
+        if word in _WITH_VALUE:
+            next(given, None)
+        elif not word.startswith("-"):
+            return name == "git" and word in _WITHOUT_LOCKS
+    return False
 
 
 def _nothing() -> None:
