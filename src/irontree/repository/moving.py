@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from irontree.domain.text import few
 from irontree.errors import EnvironmentRefused, GitFailed
 from irontree.files import Disk, disk_errors, is_abandoned, read_bytes
-from irontree.repository.checkout import InTheWay, in_the_way
+from irontree.repository.checkout import InTheWay, changed_paths, in_the_way
 from irontree.repository.git import AGAIN_SECONDS, Git, lock_in_the_way, said, shown, was_killed
 
 Settled = Literal["finished", "undone", "left"]
@@ -101,7 +102,6 @@ class Moving:
             if found := in_the_way(there, before, sha):
                 return found
             move = Move(str(worktree), branch, before, sha)
-            self._write(move)
             refused = self._merge(there, move)
             self.record.unlink(missing_ok=True)
         except EnvironmentRefused as error:  # what was recorded is settled later
@@ -116,6 +116,7 @@ class Moving:
             time.sleep(pause)
             if not _stands_on(there, move.branch):  # git would move the branch that the user has switched to
                 return f"{move.branch.removeprefix('refs/heads/')} is no longer checked out in {there.folder}"
+            self._write(move)  # anew, if it was settled between two tries
             done = there.run("-c", "merge.autoStash=false", "merge", *_FORWARD, move.after)
             killed, refused = was_killed(done), said(done).strip()
             if not done.ok and not _UNCHANGED.search(refused):
@@ -153,13 +154,17 @@ class Moving:
         if move is None or not Path(move.worktree).is_dir():
             return "left"
         there, tip = self.git.at(Path(move.worktree)), self.git.repo.commit_of(move.branch)
+        is_elsewhere = tip != move.before or not _stands_on(there, move.branch)
         if tip and self.git.repo.contains(tip, move.after):
             return "finished"
-        if tip != move.before or not _stands_on(there, move.branch):
+        if is_elsewhere and not self.git.repo.contains(move.after, move.before):  # collected meanwhile
             return "left"
         with there.use(), disk_errors(there.folder):
             is_sure = is_sure or (there.git_dir / _INDEX_LOCK).exists()  # somebody's: then nothing can be written
             cut_off = _CutOff(there, move, is_sure=is_sure)
+            if is_elsewhere:
+                cut_off.tell_what_is_left(self.note)
+                return "left"
             if not cut_off.has_begun:
                 return "left"
             self._write(move._replace(is_settling=True))
@@ -208,6 +213,16 @@ class _CutOff:
         )
         note(f"{cut_off}: finished, it is at {self._move.after[:12]}")
         return "finished"
+
+    def tell_what_is_left(self, note: Callable[[str], None]) -> None:
+        """Name the files that git wrote, in no commit of what the user has checked out or committed since."""
+        moved = {change.path for change in self._changes if self._is_moved(change)}
+        if left := [path for path in changed_paths(self._git) if path in moved]:
+            branch, after = self._move.branch.removeprefix("refs/heads/"), self._move.after[:12]
+            note(
+                f"the fast-forward of {branch} to {after} in {self._git.folder} was cut off, "
+                f"and you have gone on since; the changes in {few(list(map(shown, left)))} are its own: take back what you do not want"
+            )
 
     def _is_new(self, change: _Change) -> bool:
         """Whether the whole new file stands there, which nobody but git has written."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -300,6 +301,28 @@ def test_who_has_gone_on_meanwhile_is_left_alone(place):
     place.settle()
     assert (head(place.root), place.status()) == (mine, "")
     assert not (place.root / ".git/irontree/move.json").exists()
+
+
+@pytest.mark.parametrize("words", [("--create", "feature"), ("--detach",)], ids=["another branch", "detached"])
+def test_who_switches_away_from_a_half_moved_checkout_is_told_which_files_git_wrote(place, words):
+    place.lay_out("app.py", "new.txt")
+    (place.root / "gone.txt").unlink()
+    write(place.root, **{"dos.txt": "mine\n", "mine.txt": "mine\n"})
+    git(place.root, "switch", "--quiet", *words)
+    before = place.status()
+    place.settle()
+    assert place.status() == before
+    [line] = place.heard.lines
+    named = {"app.py", "new.txt", "gone.txt", "dos.txt", "mine.txt", "zebra.txt"} & set(re.findall(r"[\w.]+", line))
+    assert named == {"app.py", "new.txt", "gone.txt"}
+
+
+def test_who_has_the_files_in_a_commit_of_theirs_is_told_nothing(place):
+    place.lay_out("app.py")
+    git(place.root, "switch", "--quiet", "--create", "feature")
+    git(place.root, "commit", "--quiet", "--all", "--message", "mine")
+    place.settle()
+    assert place.heard.lines == []
 
 
 @pytest.mark.parametrize(
