@@ -218,10 +218,10 @@ class _CutOff:
         """Name the files that git wrote, in no commit of what the user has checked out or committed since."""
         moved = {change.path for change in self._changes if self._is_moved(change)}
         if left := [path for path in changed_paths(self._git) if path in moved]:
-            branch, after = self._move.branch.removeprefix("refs/heads/"), self._move.after[:12]
+            name, files = self._move.branch.removeprefix("refs/heads/"), few(list(map(shown, left)))
             note(
-                f"the fast-forward of {branch} to {after} in {self._git.folder} was cut off, "
-                f"and you have gone on since; the changes in {few(list(map(shown, left)))} are its own: take back what you do not want"
+                f"the fast-forward of {name} to {self._move.after[:12]} in {self._git.folder} was cut off, "
+                f"and you have gone on since; the changes in {files} are its own: take back what you do not want"
             )
 
     def _is_new(self, change: _Change) -> bool:
