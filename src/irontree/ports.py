@@ -718,7 +718,7 @@ class Moved(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """The target has lost *lost*, which the commit stands on; `tip` is where it is now, `None` if it was deleted."""
+    """The target has lost *lost*, which the commit stands on or is; `tip` is where it is now, `None` if deleted."""
 
     lost: str
     tip: str | None

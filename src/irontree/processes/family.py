@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -90,31 +90,47 @@ def kill_family(child: Child, *, sure: bool) -> bool:
 def is_at_work(
     program: str,
     folders: Sequence[Path],
-    but: Collection[str],
+    but: Callable[[Sequence[str]], bool],
     *,
     hidden_works: bool,
     among: Iterable[Process] | None = None,
 ) -> bool:
-    """Whether a process called *program*, or `program-…`, works below one of *folders*; not with a word of *but*.
+    """Whether a process called *program*, or `program-…`, works below one of *folders*.
 
-    Another user's may not show where it works: *hidden_works* says what that counts as. *among* is all by default.
+    One whose command line passes *but* does not count. Another user's may not show where it works: *hidden_works* says
+    what that counts as. *among* is all by default.
     """
     found = _psutil().process_iter() if among is None else among
     return any(_works(process, program, folders, but, hidden_works=hidden_works) for process in found)
 
 
 def _works(
-    process: Process, program: str, folders: Sequence[Path], but: Collection[str], *, hidden_works: bool
+    process: Process,
+    program: str,
+    folders: Sequence[Path],
+    but: Callable[[Sequence[str]], bool],
+    *,
+    hidden_works: bool,
 ) -> bool:
     try:
         name = process.name()
-        if (name != program and not name.startswith(f"{program}-")) or set(but).intersection(process.cmdline()):
+        if (name != program and not name.startswith(f"{program}-")) or but(process.cmdline()):
             return False
         return any(map(Path(process.cwd()).is_relative_to, folders))
     except _psutil().NoSuchProcess:
         return False
     except (_psutil().Error, OSError):
         return hidden_works
+
+
+def opened(paths: Iterable[Path]) -> frozenset[Path]:
+    """Those of *paths* that a living process has open, as far as we may look."""
+    wanted = {os.path.realpath(path): path for path in paths}
+    found = set[Path]()
+    for process in _psutil().process_iter() if wanted else ():
+        with contextlib.suppress(_psutil().Error, OSError):
+            found |= {wanted[file.path] for file in process.open_files() if file.path in wanted}
+    return frozenset(found)
 
 
 def _descendants(pid: int) -> set[int]:

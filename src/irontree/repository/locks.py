@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,11 +20,13 @@ from uuid import uuid4
 
 from irontree.errors import EnvironmentRefused
 from irontree.files import disk_errors, is_held, open_lock, read_bytes, take_lock
-from irontree.processes.family import is_at_work
+from irontree.processes.family import is_at_work, opened
 
 _CLOCKS_DIFFER: Final = 2.0
 """Seconds by which a file system's clock may be behind ours."""
 _NOTE_BYTES: Final = 64 * 1024
+_LOCKED_SECONDS: Final = 3.0
+"""A note is locked by then: one that is not is a dead program's."""
 STANDING_SECONDS: Final = 60.0
 """From this age on a lock without a living git counts as left behind."""
 
@@ -46,7 +48,15 @@ _TAKES: Final = {
 Those without locks write objects, which a kill leaves half written; so may all others.
 """
 _OURS: Final = "refs/irontree/"
-_WITHOUT_LOCKS: Final = frozenset({"cat-file", "fsmonitor--daemon", "credential-cache--daemon"})
+_WITHOUT_LOCKS: Final = frozenset(
+    {
+        *("cat-file", "fsmonitor--daemon", "credential-cache--daemon"),
+        *("blame", "diff", "grep", "help", "log", "shortlog", "show", "status"),
+    }
+)
+"""Commands that may live long, in a pager for one, and hold no lock then. What they hold for a moment is open."""
+_WITH_VALUE: Final = frozenset({"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
+"""Options of git itself whose value is the next word."""
 
 
 class Locks(Protocol):
@@ -55,8 +65,8 @@ class Locks(Protocol):
     def during(self, command: str, git_dir: Path) -> AbstractContextManager[Callable[[], None]]:
         """Note that *command* is at work; what this gives is called when git has ended by itself."""
 
-    def clear(self, standing: str = "") -> None:
-        """Remove those that a git of ours left. *standing* is one that was in the way."""
+    def clear(self, standing: str = "") -> Collection[Path]:
+        """Remove those that a git of ours left; returns them. *standing* is one that was in the way."""
 
 
 class StandingLock(NamedTuple):
@@ -85,22 +95,25 @@ class UsersLocks:
                     stack.enter_context(_written_locked(path, json.dumps(about)))
             yield partial(path.unlink, missing_ok=True)
 
-    def clear(self, standing: str = "") -> None:
+    def clear(self, standing: str = "") -> Collection[Path]:
         """Remove what dead commands of ours left, and *standing* if it is a lock of a ref that only we write.
 
-        Raises EnvironmentRefused if a file cannot be removed.
+        Returns what was removed. Raises EnvironmentRefused if a file cannot be removed.
         """
         with disk_errors(self.common_dir):
             self._remove_half_written()
             notes = [note for path in self._paths() if (note := _abandoned(path))]
             ours = {Path(standing)} if standing and self._is_ours(Path(standing)) else set[Path]()
             if not (notes or ours) or self._is_worked_in(hidden_works=True):
-                return
-            for path in sorted({path for note in notes for path in self._left_by(note)} | ours):
+                return ()
+            found = {path for note in notes for path in self._left_by(note)} | ours
+            left = sorted(found - opened(found))  # by a program with another name, such as an editor's own git
+            for path in left:
                 path.unlink(missing_ok=True)
                 self.note(f"removed {path}: a git command of this program was killed and left it")
             for note in notes:
                 note.path.unlink(missing_ok=True)
+            return left
 
     def standing(self) -> tuple[StandingLock, ...]:
         """Locks older than a minute while no git is at work here: nobody will remove them."""
@@ -119,7 +132,7 @@ class UsersLocks:
         """
         linked = (os.fsdecode(path.read_bytes()).strip() for path in self.common_dir.glob("worktrees/*/gitdir"))
         folders = (self.root, self.common_dir, *(Path(path).parent for path in linked))
-        return is_at_work("git", folders, _WITHOUT_LOCKS, hidden_works=hidden_works)
+        return is_at_work("git", folders, _takes_no_locks, hidden_works=hidden_works)
 
     @property
     def _notes(self) -> Path:
@@ -131,7 +144,7 @@ class UsersLocks:
     def _remove_half_written(self) -> None:
         """Remove notes of programs that were killed before their note had its name."""
         for path in self._notes.glob("git-*.tmp"):
-            if not _is_younger(path, time.time() - STANDING_SECONDS) and not _may_live(path):
+            if not _is_younger(path, time.time() - _LOCKED_SECONDS) and not _may_live(path):
                 path.unlink(missing_ok=True)
 
     def _is_ours(self, path: Path) -> bool:
@@ -163,14 +176,30 @@ class PrivateLocks:
         """Nothing has to be noted."""
         return nullcontext(_nothing)
 
-    def clear(self, standing: str = "") -> None:  # noqa: ARG002 - all are ours
+    def clear(self, standing: str = "") -> Collection[Path]:  # noqa: ARG002 - all are ours
         """Remove them all."""
-        for path in self.found():
+        found = self.found()
+        for path in found:
             path.unlink(missing_ok=True)
+        return found
 
     def found(self) -> tuple[Path, ...]:
         """Those that are there."""
         return (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock"))
+
+
+def _takes_no_locks(argv: Sequence[str]) -> bool:
+    """Whether the command line is that of a git command that lives without locks; an alias may stand for any."""
+    program, *words = argv or ("",)
+    if (name := Path(program).name.removeprefix("git-")) in _WITHOUT_LOCKS:
+        return True
+    given = iter(words)
+    for word in given:
+        if word in _WITH_VALUE:
+            next(given, None)
+        elif not word.startswith("-"):
+            return name == "git" and word in _WITHOUT_LOCKS
+    return False
 
 
 def _nothing() -> None:

@@ -13,15 +13,16 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from irontree.errors import EnvironmentRefused
+from irontree.domain.text import few
+from irontree.errors import EnvironmentRefused, GitFailed
 from irontree.files import Disk, disk_errors, is_abandoned, read_bytes
-from irontree.repository.checkout import InTheWay, in_the_way
+from irontree.repository.checkout import InTheWay, changed_paths, in_the_way
 from irontree.repository.git import AGAIN_SECONDS, Git, lock_in_the_way, said, shown, was_killed
 
 Settled = Literal["finished", "undone", "left"]
@@ -29,6 +30,7 @@ Settled = Literal["finished", "undone", "left"]
 
 _RECORD_BYTES: Final = 1_000_000
 _BATCH: Final = 500
+_INDEX_LOCK: Final = "index.lock"
 _LINK, _SUBMODULE = "120000", "160000"
 _PLAIN: Final = ("100644", "100755")
 _UNCHANGED: Final = re.compile(
@@ -50,6 +52,8 @@ class Move(NamedTuple):
     branch: str
     before: str
     after: str
+    is_settling: bool = False
+    """Whether it was found cut off, and files are being brought to one side: that may be cut off as well."""
 
 
 def _is_ours(move: Move) -> bool:
@@ -98,11 +102,10 @@ class Moving:
             if found := in_the_way(there, before, sha):
                 return found
             move = Move(str(worktree), branch, before, sha)
-            _DISK.write_durably(self.record, json.dumps(move._asdict()).encode())
             refused = self._merge(there, move)
             self.record.unlink(missing_ok=True)
         except EnvironmentRefused as error:  # what was recorded is settled later
-            refused = error.message
+            refused = (error.output.strip() if isinstance(error, GitFailed) else "") or error.message
         if refused is None:
             return None
         return InTheWay(refused, "put that right", is_failure=not _UNCHANGED.search(refused))
@@ -113,10 +116,11 @@ class Moving:
             time.sleep(pause)
             if not _stands_on(there, move.branch):  # git would move the branch that the user has switched to
                 return f"{move.branch.removeprefix('refs/heads/')} is no longer checked out in {there.folder}"
+            self._write(move)  # anew, if it was settled between two tries
             done = there.run("-c", "merge.autoStash=false", "merge", *_FORWARD, move.after)
             killed, refused = was_killed(done), said(done).strip()
             if not done.ok and not _UNCHANGED.search(refused):
-                self._settled(ahead=killed or done.ended != "exited")
+                self._settled(ahead=killed or done.ended != "exited", is_sure=True)
             tip = self.git.repo.commit_of(move.branch)
             if tip and self.git.repo.contains(tip, move.after):
                 return None
@@ -133,26 +137,41 @@ class Moving:
         except (ValueError, TypeError, AttributeError, RecursionError):  # written by a later version, or by hand
             return None
 
-    def settle(self) -> None:
-        """Finish or undo the move that was cut off, if there is one. Raises EnvironmentRefused if that fails."""
+    def settle(self, freed: Collection[Path] = ()) -> None:
+        """Finish or undo the move that was cut off, if there is one. Raises EnvironmentRefused if that fails.
+
+        *freed* are the locks that a killed git had left until now: one of the index proves that git was at work.
+        """
         for path in self.record.parent.glob(f".{self.record.name}.*"):  # killed before the record was whole
             if is_abandoned(path.name):
                 path.unlink(missing_ok=True)
         if self.record.exists():
-            self._settled(ahead=True)
+            self._settled(ahead=True, is_sure=any(path.name == _INDEX_LOCK for path in freed))
             self.record.unlink(missing_ok=True)
 
-    def _settled(self, *, ahead: bool) -> Settled:
+    def _settled(self, *, ahead: bool, is_sure: bool) -> Settled:
         move = self.pending()
         if move is None or not Path(move.worktree).is_dir():
             return "left"
         there, tip = self.git.at(Path(move.worktree)), self.git.repo.commit_of(move.branch)
+        is_elsewhere = tip != move.before or not _stands_on(there, move.branch)
         if tip and self.git.repo.contains(tip, move.after):
             return "finished"
-        if tip != move.before or not _stands_on(there, move.branch):
+        if is_elsewhere and not self.git.repo.contains(move.after, move.before):  # collected meanwhile
             return "left"
         with there.use(), disk_errors(there.folder):
-            return _CutOff(there, move).settle(self.note, ahead=ahead)
+            is_sure = is_sure or (there.git_dir / _INDEX_LOCK).exists()  # somebody's: then nothing can be written
+            cut_off = _CutOff(there, move, is_sure=is_sure)
+            if is_elsewhere:
+                cut_off.tell_what_is_left(self.note)
+                return "left"
+            if not cut_off.has_begun:
+                return "left"
+            self._write(move._replace(is_settling=True))
+            return cut_off.settle(self.note, ahead=ahead)
+
+    def _write(self, move: Move) -> None:
+        _DISK.write_durably(self.record, json.dumps(move._asdict()).encode())
 
 
 def _stands_on(there: Git, branch: str) -> bool:
@@ -162,20 +181,24 @@ def _stands_on(there: Git, branch: str) -> bool:
 class _CutOff:
     """A move whose branch is still where it was; what stands in files and index is compared with both commits."""
 
-    def __init__(self, git: Git, move: Move) -> None:
+    def __init__(self, git: Git, move: Move, *, is_sure: bool) -> None:
+        """*is_sure* says whether git is known to have been at work, without a look at what it wrote."""
         self._git, self._move = git, move
         self._changes = tuple(_changes(git, move))
         self._paths = {change.path for change in self._changes}
         self._index, self._skipped = _index(git)
         self._hashes = _hashes(git, [change.path for change in self._changes])
         self._has_modes = git.repo.settings.get("core.filemode") != "false"
+        is_sure = is_sure or move.is_settling
+        # Git has written all files before it writes the index: what is missing then, or short, the user made so.
+        has_index = all(change.after == self._indexed(change) for change in self._changes)
+        self._may_be_half = move.is_settling or (not has_index and (is_sure or any(map(self._is_new, self._changes))))
+        self.has_begun = any(map(self._is_moved, self._changes))
 
     def settle(self, note: Callable[[str], None], *, ahead: bool) -> Settled:
         """Bring all of it to one side: forward if *ahead* and nothing of the user's is in the way."""
         theirs = [change.path for change in self._changes if self._is_theirs(change)]
         ahead = ahead and not theirs
-        if not self._has_begun(ahead=ahead):
-            return "left"
         branch = self._move.branch.removeprefix("refs/heads/")
         cut_off = f"the fast-forward of your checkout of {branch} in {self._git.folder} was cut off"
         if not ahead:
@@ -191,27 +214,31 @@ class _CutOff:
         note(f"{cut_off}: finished, it is at {self._move.after[:12]}")
         return "finished"
 
-    def _has_begun(self, *, ahead: bool) -> bool:
-        """Whether git had moved anything. That a file is missing is no proof of that where it is to be put back."""
-        return any(
-            change.after == self._indexed(change)
-            or (not self._is_left_out(change.path) and self._is_written(change, ahead=ahead))
-            for change in self._changes
-        )
+    def tell_what_is_left(self, note: Callable[[str], None]) -> None:
+        """Name the files that git wrote, in no commit of what the user has checked out or committed since."""
+        moved = {change.path for change in self._changes if self._is_moved(change)}
+        if left := [path for path in changed_paths(self._git) if path in moved]:
+            name, files = self._move.branch.removeprefix("refs/heads/"), few(list(map(shown, left)))
+            note(
+                f"the fast-forward of {name} to {self._move.after[:12]} in {self._git.folder} was cut off, "
+                f"and you have gone on since; the changes in {files} are its own: take back what you do not want"
+            )
 
-    def _is_written(self, change: _Change, *, ahead: bool) -> bool:
-        return (change.after != _ABSENT and self._stands(change.path, change.after)) or (
-            not self._stands(change.path, change.before) and (ahead or self._holds_some(change))
-        )
+    def _is_new(self, change: _Change) -> bool:
+        """Whether the whole new file stands there, which nobody but git has written."""
+        if change.after == _ABSENT or change.after.mode == _SUBMODULE or self._is_left_out(change.path):
+            return False
+        return self._stands(change.path, change.after) and not self._stands(change.path, change.before)
+
+    def _is_moved(self, change: _Change) -> bool:
+        """Whether git has moved the file or what is staged of it. That one is gone or short proves nothing alone."""
+        if change.after == self._indexed(change) or self._is_new(change):
+            return True
+        return self._may_be_half and not self._stands(change.path, change.before) and self._is_gits(change)
 
     def _is_left_out(self, path: str) -> bool:
         """Whether a sparse checkout has the file in the index alone."""
         return path in self._skipped and _mode(self._git.folder / path) is None
-
-    def _holds_some(self, change: _Change) -> bool:
-        """Whether the beginning of the new file stands there."""
-        there = self._git.folder / change.path
-        return self._is_begun(change.path, change.after) and _mode(there) is not None and there.lstat().st_size > 0
 
     def _indexed(self, change: _Change) -> _Entry:
         return self._index.get(change.path, _ABSENT)
@@ -223,9 +250,12 @@ class _CutOff:
     def _is_gits(self, change: _Change) -> bool:
         """Whether the file is as one of the commits has it, or as git leaves it in the middle of writing it."""
         sides = (change.before, change.after)
+        stands = any(self._stands(change.path, side) for side in sides)
         if _mode(self._git.folder / change.path) is None:
-            return _SUBMODULE in (change.before.mode, change.after.mode) or self._is_free(change.path)
-        return any(test(change.path, side) for test in (self._stands, self._is_begun) for side in sides)
+            is_submodule = _SUBMODULE in (change.before.mode, change.after.mode)
+            return is_submodule or ((stands or self._may_be_half) and self._is_free(change.path))
+        written = sides if self._move.is_settling else (change.after,)  # only a move that is undone writes old files
+        return stands or (self._may_be_half and any(self._is_begun(change.path, side) for side in written))
 
     def _stands(self, path: str, side: _Entry) -> bool:
         """Whether the worktree has *path* as *side* does, by git's conversions or byte for byte."""
@@ -240,12 +270,9 @@ class _CutOff:
         return (mode == side.mode or not self._has_modes) and side.blob in self._hashes.get(path, ())
 
     def _is_begun(self, path: str, side: _Entry) -> bool:
-        """Whether the file is missing although *side* has it, or holds only the beginning of it."""
+        """Whether the file holds only the beginning of what *side* has."""
         there = self._git.folder / path
-        mode = _mode(there)
-        if side == _ABSENT or mode is None:
-            return side != _ABSENT
-        if mode == _LINK or side.mode not in _PLAIN:
+        if _mode(there) == _LINK or side.mode not in _PLAIN:
             return False
         converted = self._git.ask("cat-file", "--filters", f"--path={path}", side.blob)
         whole = (self._git.repo.content(side.blob), converted.stdout if converted.exit_code == 0 else None)

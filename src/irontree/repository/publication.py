@@ -43,6 +43,10 @@ def publish_there(moving: Moving, sha: str, policy: PublishPolicy, onto: str | N
     back is brought back.
     """
     git = moving.git
+    if onto and _was_there(git, sha, policy):  # a push that arrived before a crash
+        found = fetched_tip(git, policy)
+        is_gone = found is None or not git.repo.contains(found, sha)
+        return Rewritten(sha, found) if is_gone else Published(sha, _follow(moving, sha, policy))
     if onto is None or not git.repo.contains(sha, onto):
         tip = fetched_tip(git, policy)
     else:
@@ -64,6 +68,17 @@ def publish_there(moving: Moving, sha: str, policy: PublishPolicy, onto: str | N
     if found != tip and git.repo.contains(sha, found) and git.repo.contains(found, onto or found):
         return publish_there(moving, sha, policy, found)  # it moved on to what we stand on as well
     return _found(moving, sha, policy, onto, found)
+
+
+def _was_there(git: Git, sha: str, policy: PublishPolicy) -> bool:
+    """Whether the remote's target is known to have had *sha*: where it is now, as last seen, or by its log here."""
+    branch = tracking_branch(policy)
+    seen = git.repo.commit_of(branch)
+    if seen is None:  # pruned: it is made anew
+        return False
+    return (
+        git.repo.contains(seen, sha) or sha in git.read("reflog", "show", "--format=%H", branch, "--").decode().split()
+    )
 
 
 def _found(

@@ -85,8 +85,7 @@ class GitRepository:
         """
         with self.git.use():
             try:
-                self.locks.clear()
-                self._moving.settle()
+                self._moving.settle(self.locks.clear())
                 if backup.unreadable(self.git):  # git would refuse to fetch
                     self.back_up()
             except EnvironmentRefused as error:

@@ -17,6 +17,7 @@ import pytest
 
 from irontree.errors import GitFailed, RemoteUnavailable
 from irontree.files import open_lock, take_lock
+from irontree.repository.locks import _takes_no_locks
 from tests.support.processes import Heard
 from tests.support.repositories import git, head, hook
 
@@ -207,6 +208,49 @@ def test_nothing_is_removed_while_a_command_of_ours_or_any_git_is_at_work(projec
     assert left.exists()
     settle(repository)
     assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("reads", "argv"),
+    [
+        (True, ["git", "log", "-p"]),
+        (True, ["/usr/bin/git", "-c", "core.pager=less", "-C", "sub", "--paginate", "diff", "HEAD"]),
+        (True, ["git", "--no-pager", "cat-file", "--batch"]),
+        (True, ["git-credential-cache--daemon", "socket"]),
+        (False, ["git", "commit", "log"]),
+        (False, ["git", "-c", "log", "commit"]),
+        (False, ["git", "-C", "show", "rebase", "-i"]),
+        (False, ["git", "some-alias"]),
+        (False, ["git"]),
+        (False, []),
+    ],
+)
+def test_a_git_that_only_shows_something_takes_no_lock_that_lasts(reads, argv):
+    """Its pager may be open for hours."""
+    assert _takes_no_locks(argv) is reads
+
+
+def test_a_lock_that_a_living_program_has_open_is_its_own(project, repository, lock, heard):
+    """Editors have a git of their own, under another name."""
+    left, free = lock("index.lock"), lock("HEAD.lock")
+    note(project, "merge")
+    with left.open("w"):
+        settle(repository)
+    assert (left.exists(), free.exists()) == (True, False)
+    assert [str(free) in line for line in heard.lines] == [True]
+    settle(repository)
+    assert left.exists(), "its note was another command's"
+
+
+def test_a_lock_that_is_older_than_our_command_because_the_clock_was_set_back_is_named(project, repository, lock):
+    sha, left = project.work(), lock("index.lock")
+    os.utime(left, (0, time.time() - 3600))
+    note(project, "merge")
+    settle(repository)
+    assert [str(left) in found.what for found in repository.left_locks()] == [True]
+    with pytest.raises(RemoteUnavailable) as failed:
+        repository.publish(sha, project.local_target)
+    assert "remove the file" in failed.value.remedy
 
 
 def test_a_linked_worktree_whose_name_is_no_text_stops_nobody(project, repository, lock):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -97,9 +98,7 @@ class Place:
         """What git leaves: these files as the new commit has them, and the index too if it was written."""
         record = self.root / ".git" / "irontree" / "move.json"
         record.parent.mkdir(exist_ok=True)
-        record.write_text(
-            str(Move(str(self.root), "refs/heads/main", self.before, self.after)._asdict()).replace("'", '"')
-        )
+        record.write_text(json.dumps(Move(str(self.root), "refs/heads/main", self.before, self.after)._asdict()))
         if index:
             git(self.root, "read-tree", self.after)
         for path in paths:
@@ -223,6 +222,70 @@ def test_a_file_that_is_half_written_is_gits_own(place):
     place.assert_moved()
 
 
+def shorten(root: Path) -> None:
+    (root / "dos.txt").write_bytes(b"on")
+
+
+def empty(root: Path) -> None:
+    (root / "app.py").write_bytes(b"")
+
+
+def delete(root: Path) -> None:
+    (root / "zebra.txt").unlink()
+
+
+@pytest.mark.parametrize(
+    ("edit", "status"),
+    [
+        pytest.param(shorten, "M dos.txt", id="shortened"),
+        pytest.param(empty, "M app.py", id="emptied"),
+        pytest.param(delete, "D zebra.txt", id="deleted"),
+    ],
+)
+@pytest.mark.parametrize("index", [False, True], ids=["not begun", "all written"])
+def test_what_the_user_shortens_or_deletes_is_never_written_again(place, edit, status, index):
+    """Killed before git had begun, and behind the index: git leaves no file missing or short then."""
+    if index:
+        place.publish_and_die("locked")
+    else:
+        place.lay_out()
+    edit(place.root)
+    place.settle()
+    place.assert_put_back(status)
+    assert status.split()[1] in place.repository.publish(place.after, place.project.target).warning
+    place.assert_put_back(status)
+
+
+def test_a_file_of_which_the_old_beginning_is_left_is_the_users(place):
+    """Git writes new files only; it had begun here."""
+    place.lay_out("app.py")
+    (place.root / "zebra.txt").write_text("bla")
+    place.settle()
+    place.assert_put_back("M zebra.txt")
+
+
+def test_files_that_git_had_only_removed_are_known_by_its_lock_of_the_index(place):
+    place.lay_out()
+    (place.root / "gone.txt").unlink()
+    (place.root / "zebra.txt").unlink()
+    (place.root / ".git/index.lock").touch()
+    about = {"command": "merge", "git_dir": str(place.root / ".git"), "since": 0}
+    (place.root / ".git/irontree/1-1.json").write_text(json.dumps(about))
+    place.settle()
+    place.assert_moved()
+
+
+def test_an_undone_move_that_is_cut_off_is_brought_to_an_end(place):
+    """Only that leaves the beginning of an old file."""
+    place.lay_out()
+    record = place.root / ".git/irontree/move.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "is_settling": True}))
+    (place.root / "zebra.txt").write_text("bla")
+    (place.root / "app.py").write_text("mine\n")
+    place.settle()
+    place.assert_put_back("M app.py")
+
+
 def test_what_is_staged_beside_it_stays_staged(place):
     place.lay_out("app.py")
     write(place.root, **{"mine.txt": "mine\n"})
@@ -238,6 +301,28 @@ def test_who_has_gone_on_meanwhile_is_left_alone(place):
     place.settle()
     assert (head(place.root), place.status()) == (mine, "")
     assert not (place.root / ".git/irontree/move.json").exists()
+
+
+@pytest.mark.parametrize("words", [("--create", "feature"), ("--detach",)], ids=["another branch", "detached"])
+def test_who_switches_away_from_a_half_moved_checkout_is_told_which_files_git_wrote(place, words):
+    place.lay_out("app.py", "new.txt")
+    (place.root / "gone.txt").unlink()
+    write(place.root, **{"dos.txt": "mine\n", "mine.txt": "mine\n"})
+    git(place.root, "switch", "--quiet", *words)
+    before = place.status()
+    place.settle()
+    assert place.status() == before
+    [line] = place.heard.lines
+    named = {"app.py", "new.txt", "gone.txt", "dos.txt", "mine.txt", "zebra.txt"} & set(re.findall(r"[\w.]+", line))
+    assert named == {"app.py", "new.txt", "gone.txt"}
+
+
+def test_who_has_the_files_in_a_commit_of_theirs_is_told_nothing(place):
+    place.lay_out("app.py")
+    git(place.root, "switch", "--quiet", "--create", "feature")
+    git(place.root, "commit", "--quiet", "--all", "--message", "mine")
+    place.settle()
+    assert place.heard.lines == []
 
 
 @pytest.mark.parametrize(

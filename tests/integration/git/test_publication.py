@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import threading
@@ -16,6 +17,7 @@ from irontree.domain.plan import PublishPolicy
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import Moved, Published
 from irontree.repository.git import Git
+from irontree.repository.moving import Move
 from tests.support.repositories import commit, git, head, hook, write
 
 
@@ -344,6 +346,18 @@ def test_without_a_remote_a_git_command_of_the_user_is_waited_for(project):
     sha = project.work()
     (project.root / ".git" / "index.lock").touch()
     with pytest.raises(RemoteUnavailable):
+        project.repository.publish(sha, project.local_target)
+    (project.root / ".git" / "index.lock").unlink()
+    assert project.repository.publish(sha, project.local_target) == Published(sha)
+
+
+def test_without_a_remote_a_git_that_keeps_a_cut_off_move_from_being_settled_is_waited_for(project):
+    sha, record = project.work(), project.root / ".git/irontree/move.json"
+    record.parent.mkdir(exist_ok=True)
+    record.write_text(json.dumps(Move(str(project.root), "refs/heads/main", head(project.root), sha)._asdict()))
+    write(project.root, **{"work.txt": "done\n"})
+    (project.root / ".git" / "index.lock").touch()
+    with pytest.raises(RemoteUnavailable, match="another git command is at work"):
         project.repository.publish(sha, project.local_target)
     (project.root / ".git" / "index.lock").unlink()
     assert project.repository.publish(sha, project.local_target) == Published(sha)
