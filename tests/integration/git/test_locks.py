@@ -186,7 +186,7 @@ def test_a_note_that_somebody_removed_makes_no_command_fail(project, repository)
         ended_by_itself()
 
 
-def test_a_note_that_a_kill_left_half_written_is_removed_once_it_is_a_minute_old(project, repository):
+def test_a_note_that_a_kill_left_half_written_is_removed_after_some_seconds(project, repository):
     notes = project.root / ".git/irontree"
     notes.mkdir(exist_ok=True)
     young, old = notes / "git-1.tmp", notes / "git-2.tmp"
