@@ -40,7 +40,6 @@ from irontree.services.execution.publication import (
     Publication,
     PublishedCommit,
     RedAtMerge,
-    newest_request,
     promote,
     propose_commit,
     proposes,
@@ -172,16 +171,16 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     state = subject.state
     covered = coverage(subject.node, subject.plan.policy, report.cited)
     verdict = judge(report, covered, attempt=state.attempt_count, max_retry=state.max_retry_count)
-    if isinstance(verdict, Passed) and not state.has_code:
+    if isinstance(verdict, Passed) and state.adds_nothing:
         verdict = Pending(("the agent changed nothing, and the checks pass without a change",))
     match verdict:
         case Failed():
             return failed(app, subject, report, retryable=verdict.retryable)
         case Pending() | Passed() if proposes(subject.plan) and state.has_code:
-            return _proposed(app, subject, report, verdict.reasons if isinstance(verdict, Pending) else ())
+            reasons = verdict.reasons if isinstance(verdict, Pending) else ()
+            return _proposed(app, subject, report, (*reasons, *_red_before(app, state)))
         case Pending():
-            reasons = (*verdict.reasons, *_red_before(app, state))
-            return _pending(app, subject, report, reasons, _still_proposed(app, subject))
+            return _pending(app, subject, report, (*verdict.reasons, *_red_before(app, state)))
         case Passed():
             return _published(app, subject, report)
 
@@ -208,19 +207,10 @@ def _pending(
     return _reported(app, subject, VerifyPendingAcceptance, report, meta=meta)
 
 
-def _still_proposed(app: App, subject: Subject) -> Proposed | None:
-    """The open pull request of an earlier attempt, to which this one added nothing."""
-    state, plan = subject.state, subject.plan
-    if state.request is None or not proposes(plan):
-        return None
-    request = newest_request(app, plan, state, subject.node)
-    return Proposed(request.number, request.url) if request and request.state == "open" else None
-
-
 def _red_before(app: App, state: TaskState) -> tuple[str, ...]:
     """CI's failure at the proposed commit, if this attempt was made because of it and changed nothing."""
     judged = last_of(app.log.read(state.issue_number), "verify_failed_retryable", "verify_failed_terminal")
-    if judged is None or not judged.told.failed_at:
+    if judged is None or not judged.told.failed_at or not state.adds_nothing:
         return ()
     return (f"{judged.told.failed_check} failed at the commit that is proposed, and the agent found nothing to change",)
 
