@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.checks import (
@@ -172,7 +173,7 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     covered = coverage(subject.node, subject.plan.policy, report.cited)
     verdict = judge(report, covered, attempt=state.attempt_count, max_retry=state.max_retry_count)
     if isinstance(verdict, Passed) and state.adds_nothing:
-        verdict = Pending(("the agent changed nothing, and the checks pass without a change",))
+        verdict = Pending((_nothing_added(app, state),))
     match verdict:
         case Failed():
             return failed(app, subject, report, retryable=verdict.retryable)
@@ -183,6 +184,20 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
             return _pending(app, subject, report, (*verdict.reasons, *_red_before(app, state)))
         case Passed():
             return _published(app, subject, report)
+
+
+def _nothing_added(app: App, state: TaskState) -> str:
+    """That the attempt changed nothing, with the note that it was to answer, if it stands on earlier work."""
+    if not state.has_code:
+        return "the agent changed nothing, and the checks pass without a change"
+    judged = last_of(app.log.read(state.issue_number), "verify_failed_retryable", "verify_failed_terminal")
+    if judged is None or not judged.told.note:
+        return "the agent changed nothing, and the checks pass at the commit that was there"
+    return f"the agent changed nothing in answer to “{textwrap.shorten(judged.told.note, NOTE_SHOWN, placeholder='…')}”"
+
+
+NOTE_SHOWN: Final = 300
+"""Characters."""
 
 
 def failed(

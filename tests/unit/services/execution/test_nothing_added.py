@@ -112,4 +112,4 @@ def test_what_is_shown_is_all_that_the_merge_brings_not_the_last_attempt_alone(s
     assert [count.path for count in evidence_of(scene.app, scene.state()).files] == ["greet.txt", "more.txt"]
     posted = scene.tracker.comments[scene.number()][-1].body
     assert "Nothing was changed" not in posted
-    assert "the agent changed nothing in answer to “longer”" in posted
+    assert "The agent changed nothing in answer to “longer”" in posted
