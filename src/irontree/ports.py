@@ -847,6 +847,9 @@ class Repository(Protocol):
     def has_published(self, sha: str, policy: PublishPolicy) -> bool:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
 
+    def fork_point(self, sha: str, policy: PublishPolicy) -> str | None:
+        """The newest commit in the history of both *sha* and the target, as last fetched; None if there is none."""
+
     def taken_back(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
         """Those of *shas* that the target had, as it was once seen here, and has no more, as last fetched."""
 

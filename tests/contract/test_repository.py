@@ -160,6 +160,15 @@ def test_it_says_whether_the_target_has_a_commit_whoever_published_it(project, r
     assert not repository.has_published(sha, policy.model_copy(update={"target_branch": "nowhere"}))
 
 
+def test_it_tells_what_the_target_has_of_the_history_of_a_commit(project, repository, policy):
+    base = repository.base(policy)
+    sha = project.work()
+    assert repository.fork_point(sha, policy) == base
+    assert repository.fork_point(base, policy) == base
+    assert repository.fork_point("0" * 40, policy) is None
+    assert repository.fork_point(sha, policy.model_copy(update={"target_branch": "nowhere"})) is None
+
+
 def test_it_says_which_commits_the_target_had_and_has_no_more(project, repository, policy):
     sha = project.work()
     assert repository.taken_back([sha], policy) == frozenset(), "it was never there"

@@ -469,7 +469,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "prompts/plan.md": plan_prompt,
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,
-    "comments/counted.md": lambda text: {"marker": MARKER, "command": text, "so_far": text},
+    "comments/counted.md": lambda text: {"marker": MARKER, "command": text, "so_far": text, "edited": text},
     "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,

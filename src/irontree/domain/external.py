@@ -55,6 +55,7 @@ DELETED: Final = ExternalEvent(
     "it is gone from the forge",
     "bring it back there, or say that the work goes on without it; to give the work up, take it out of its document",
 )
+REQUEST_CLOSED: Final = "request-closed"
 MERGED_MEANWHILE: Final = "merged-meanwhile"
 MERGED_ELSEWHERE: Final = "merged-elsewhere"
 MERGED_WITHOUT: Final = "merged-without-it"

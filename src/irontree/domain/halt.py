@@ -36,6 +36,8 @@ class Choice(NamedTuple):
     """Whether it lets work go on or be published, which a gate may guard (`domain/gates.py`)."""
     spoken: str = ""
     """Its word in a comment, if other than its name."""
+    in_comments: bool = True
+    """Whether comments offer it; a comment that makes it all the same counts."""
     names_task: bool = False
     """Whether a comment has to name the task, because the choice undoes more than the comment's own issue."""
 
@@ -169,7 +171,10 @@ def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
     if rule.reason != "pending_acceptance" or not state.is_proposed:
         return rule
     merge = f"merge the request #{state.request}, or look now whether it is merged"
-    asked = (choice._replace(label=merge) if choice.name == "accept" else choice for choice in rule.choices)
+    asked = (
+        choice._replace(label=merge, in_comments=False) if choice.name == "accept" else choice
+        for choice in rule.choices
+    )
     return rule._replace(choices=tuple(asked))
 
 

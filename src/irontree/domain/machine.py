@@ -386,6 +386,7 @@ def _run_facts(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
         case "run_started":
             return {
                 "base_sha": record.told.base_sha or state.base_sha,
+                "fork_point": record.told.fork_point or record.told.base_sha or state.fork_point,
                 "run_token": record.told.token or None,
                 "run_sequence": event.sequence,
                 "runs_started": state.runs_started + 1,
@@ -394,7 +395,8 @@ def _run_facts(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
             return {"commit": event.code_ref}
         case "verify_failed_retryable" | "verify_failed_terminal" if record.told.base_sha:
             # It failed only together with what others published: the next attempt starts from the merge.
-            return {"base_sha": record.told.base_sha, "commit": _anchor_of(event)}
+            base = record.told.base_sha
+            return {"base_sha": base, "fork_point": base, "commit": _anchor_of(event)}
         case "verify_pending_acceptance":
             return {"request": record.told.request}
         case "run_interrupted" | "run_commit_failed":

@@ -109,6 +109,7 @@ class Meta(_Keys):
     allowed = _Key(_texts)
     not_before = _Key(_text)
     base_sha = _Key(_text)
+    fork_point = _Key(_text)
     token = _Key(_text)
     archive_path = _Key(_text)
     salvage_ref = _Key(_text)

@@ -62,6 +62,8 @@ class TaskState:
     """`verify_anchor_sha` of the last verification."""
     base_sha: str | None = None
     """The commit the last attempt started from."""
+    fork_point: str | None = None
+    """The newest commit of the target in the history of `base_sha`: on top of it stands all that is not published."""
     run_token: str | None = None
     run_sequence: int = 0
     """Sequence of the last run_started; transcripts and refs are keyed by it."""
@@ -147,8 +149,13 @@ class TaskState:
 
     @property
     def has_code(self) -> bool:
-        """Whether the last completed run left a commit."""
+        """Whether the last completed run left a commit, its own or that of earlier work that is not published."""
         return self.commit not in (None, NOT_APPLICABLE)
+
+    @property
+    def adds_nothing(self) -> bool:
+        """Whether the last completed run changed nothing; it may stand on earlier work that is not published."""
+        return not self.has_code or self.commit == self.base_sha
 
 
 # --- Labels are a function of the state (R16)

@@ -151,6 +151,9 @@ class MemoryRepository:
         here = self.refs.get(_head(policy.target_branch), "")
         return self.contains(self.remote.get(policy.target_branch, "") if policy.remote else here, sha)
 
+    def fork_point(self, sha: str, policy: PublishPolicy) -> str | None:
+        return next((known for known in self.history(sha) if self.has_published(known, policy)), None)
+
     def taken_back(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
         had = self.had.get((policy.remote, policy.target_branch), set())
         return frozenset(sha for sha in shas if sha in had and not self.has_published(sha, policy))

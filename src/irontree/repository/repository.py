@@ -285,6 +285,11 @@ class GitRepository:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
         return self.contains(tracking_branch(policy) if policy.remote else local_branch(policy), sha)
 
+    def fork_point(self, sha: str, policy: PublishPolicy) -> str | None:
+        """The newest commit in the history of both *sha* and the target, as last fetched; None if there is none."""
+        target = tracking_branch(policy) if policy.remote else local_branch(policy)
+        return self.git.repo.git.merge_base(target, sha, with_exceptions=False).strip() or None
+
     def taken_back(self, shas: Sequence[str], policy: PublishPolicy) -> frozenset[str]:
         """Those of *shas* that the target had, as its reflog here says, and has no more, as last fetched."""
         ref = tracking_branch(policy) if policy.remote else local_branch(policy)

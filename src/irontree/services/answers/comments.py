@@ -194,7 +194,7 @@ def _follow(
             )
         if len(said) < gate.approvers:
             validate(asked, answer)
-            _count(app, asked, gate, comment, command, said)
+            _count(app, asked, gate, comment, command, said, comments)
             return "counted"
     voters = tuple(one.author for one in said)
     _record(_on_behalf_of(app, comment, said), asked, replace(answer, by=", ".join(voters), voters=voters))
@@ -252,15 +252,28 @@ def _says(command: Command) -> tuple[str, str]:
 
 
 def _count(
-    app: App, asked: Question, gate: Gate, comment: Comment, command: Command, said: tuple[Comment, ...]
+    app: App,
+    asked: Question,
+    gate: Gate,
+    comment: Comment,
+    command: Command,
+    said: tuple[Comment, ...],
+    comments: tuple[Comment, ...],
 ) -> None:
-    """Tell and store who has voted, if that changed, for display; the count itself is computed anew each time."""
+    """Tell and store who has voted, if that changed, for display; the count itself is computed anew each time.
+
+    Who had voted, and whose comment was edited since, is named: nothing else tells them to vote again.
+    """
     number, voters = asked.under, tuple(one.author for one in said)
     ledger = app.deliveries.load(number)
     if (ledger.voted_on, ledger.voters) == (asked.key, voters):
         return
     marker, words = answer_marker(number, comment.id), f"/{command.choice.word} {command.argument}".strip()
-    text = app.renderer.render("comments/counted.md", marker=marker, command=words, so_far=so_far(gate, voters))
+    voted = ledger.voters if ledger.voted_on == asked.key else ()
+    edited = dict.fromkeys(one.author for one in comments if one.edited and one.author in {*voted} - {*voters})
+    text = app.renderer.render(
+        "comments/counted.md", marker=marker, command=words, so_far=so_far(gate, voters), edited=", ".join(edited)
+    )
     post_once(app, number, text, marker)
     app.deliveries.save(number, replace(ledger, voted_on=asked.key, voters=voters))
 

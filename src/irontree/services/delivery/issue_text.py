@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from irontree.app import App
 from irontree.domain.adoption import document_marker, key_marker
 from irontree.domain.checks import commands_for
+from irontree.domain.external import REQUEST_CLOSED
 from irontree.domain.halt import block_title, halt_of
 from irontree.domain.ids import adopted_revision
 from irontree.domain.issues import BEGIN, END, Issue, regions, with_regions, without_regions
@@ -89,6 +90,8 @@ def _standing(node: PlanNode, state: TaskState | None) -> str:
     rule = halt_of(state)
     title = block_title(state.blocking_check) if phase is Phase.BLOCKED else rule.title if rule else ""
     what = f"merge the request #{state.request}" if state.is_proposed else _WHAT_TO_DO[phase]
+    if phase is Phase.BLOCKED and state.blocking_check == REQUEST_CLOSED:
+        what = "comment `/continue` to have its work proposed again, or take the task out of its document"
     look = f"`irontree show issue-{state.issue_number}` shows everything."
     return f"**{title}.** The work waits for somebody with write access: {what}. {look}"
 

@@ -17,7 +17,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.checks import fingerprint_of
 from irontree.domain.events import CheckupAcceptRecorded, IssueEvent, Record
-from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEANWHILE, MERGED_WITHOUT
+from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEANWHILE, MERGED_WITHOUT, REQUEST_CLOSED
 from irontree.domain.machine import held
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import FORGE_FAILED, LogDamaged, RemoteFailed, RemoteUnavailable
@@ -88,7 +88,6 @@ def _withdraw(app: App, state: TaskState, number: int, why: str, marker: str) ->
 # --- What happened to a pull request
 
 
-REQUEST_CLOSED: Final = "request-closed"
 VERIFIED_AGAIN: Final = frozenset({REQUEST_CLOSED, MERGED_MEANWHILE})
 """Blocking checks after which the same commit is verified again, and either proposed again or found merged."""
 _SAYS_WHAT_TO_CHANGE: Final = ("changes_requested", "commented")
@@ -188,7 +187,7 @@ def settle_request(app: App, world: World, state: TaskState) -> TaskState | None
     app.repository.base(world.plan(state).policy.publish)  # the forge of plain files sees a merge only as fetched
     request = app.forge().read_pull_request(state.request or 0)
     if request is None or (request.state == "closed" and not request.merged):
-        return _closed(app, state, request)
+        return _closed(app, state, request, world.plan(state).policy.publish.target_branch)
     if request.merged:
         return _merged(app, world, state, request)
     checks = of_ci(app.forge().commit_checks(request.head_sha))
@@ -339,12 +338,13 @@ def _merged(app: App, world: World, state: TaskState, request: PullRequest) -> T
     )
 
 
-def _closed(app: App, state: TaskState, request: PullRequest | None) -> TaskState:
-    what = "was closed without being merged" if request else "is gone"
+def _closed(app: App, state: TaskState, request: PullRequest | None, branch: str) -> TaskState:
+    what = "is closed" if request else "is gone"
     return block(
         app,
         state,
         REQUEST_CLOSED,
-        f"request #{state.request} {what}",
-        remedy="if its work goes on, say so: it is proposed again; else take the task out of its document",
+        f"request #{state.request} {what}, and {branch} lacks its work",
+        remedy="go on (`/continue` in a comment) to have it proposed again; to give the task up, take it out of its "
+        "document",
     )

@@ -153,7 +153,7 @@ def _prompt(app: App, node: PlanNode, state: TaskState, verdict_file: Path, prob
         "prompts/review.md",
         number=state.issue_number,
         node=node,
-        base=state.base_sha or "",
+        base=state.fork_point or state.base_sha or "",
         anchor=state.commit or "",
         verdict_file=str(verdict_file),
         problems=problems,

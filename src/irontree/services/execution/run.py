@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from typing import Final
@@ -18,7 +19,7 @@ from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import moment
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.errors import EnvironmentRefused, GitFailed, IrontreeError, NotEligible, RemoteFailed
+from irontree.errors import EnvironmentRefused, GitFailed, IrontreeError, NoSuchBranch, NotEligible, RemoteFailed
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Stream, Workspace
 from irontree.services.execution.publication import base_of_request, patiently, proposes
 from irontree.services.execution.verify import top_level
@@ -130,14 +131,14 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
     try:
         workspace = app.repository.workspace("run", plan.policy.workspace)
         base = _base(app, plan, node, ready, salvaged)
+        fork_point = _fork_point(app, plan, base)
     except (EnvironmentRefused, RemoteFailed) as error:
         return block_for(app, ready, error)
     if stopped := stop_without_dependency(app, world, ready, base):
         return stopped
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
-    state = record(
-        app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}
-    )
+    meta = {"base_sha": base, **({"fork_point": fork_point} if fork_point != base else {}), "token": token}
+    state = record(app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta=meta)
     tree_of = _earlier_tree(ready, base, salvaged)
     attempt = _RunningAttempt(ready, state, plan, node, base, workspace, allowance, tree_of)
     try:
@@ -168,6 +169,18 @@ def _base(app: App, plan: Plan, node: PlanNode, state: TaskState, salvaged: str 
     if (state.has_code or salvaged) and state.base_sha:
         return state.base_sha
     return patiently(app, lambda: app.repository.base(plan.policy.publish))
+
+
+def _fork_point(app: App, plan: Plan, base: str) -> str:
+    """The newest commit of the target in the history of *base*: that one itself, unless it is unpublished work.
+
+    A target that is gone is found at publication. Raises RemoteUnavailable.
+    """
+    where = plan.policy.publish
+    if not app.repository.has_published(base, where):
+        with suppress(NoSuchBranch):
+            patiently(app, lambda: app.repository.base(where))
+    return app.repository.fork_point(base, where) or base
 
 
 def _call_agent(app: App, attempt: _RunningAttempt) -> AgentResult:
@@ -226,7 +239,14 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
         changed = "nothing more" if made else "nothing"
         reason = _with_last_words(f"the agent changed {changed} and {outcome.reason}", result)
         return _interrupted(app, attempt, reason, _observed(result))
-    return _completed(app, attempt, made.sha if made else NOT_APPLICABLE, seen=_observed(result), made=made)
+    return _completed(
+        app, attempt, made.sha if made else _work_beneath(attempt.state), seen=_observed(result), made=made
+    )
+
+
+def _work_beneath(state: TaskState) -> str:
+    """What an attempt that changed nothing leaves: its base, if that holds earlier work which the target lacks."""
+    return state.base_sha if state.base_sha and state.base_sha != state.fork_point else NOT_APPLICABLE
 
 
 def _stopped(app: App, attempt: _RunningAttempt, result: AgentResult, outcome: AttemptOutcome) -> TaskState:

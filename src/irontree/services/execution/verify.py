@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.checks import (
@@ -40,7 +41,6 @@ from irontree.services.execution.publication import (
     Publication,
     PublishedCommit,
     RedAtMerge,
-    newest_request,
     promote,
     propose_commit,
     proposes,
@@ -172,18 +172,32 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     state = subject.state
     covered = coverage(subject.node, subject.plan.policy, report.cited)
     verdict = judge(report, covered, attempt=state.attempt_count, max_retry=state.max_retry_count)
-    if isinstance(verdict, Passed) and not state.has_code:
-        verdict = Pending(("the agent changed nothing, and the checks pass without a change",))
+    if isinstance(verdict, Passed) and state.adds_nothing:
+        verdict = Pending((_nothing_added(app, state),))
     match verdict:
         case Failed():
             return failed(app, subject, report, retryable=verdict.retryable)
         case Pending() | Passed() if proposes(subject.plan) and state.has_code:
-            return _proposed(app, subject, report, verdict.reasons if isinstance(verdict, Pending) else ())
+            reasons = verdict.reasons if isinstance(verdict, Pending) else ()
+            return _proposed(app, subject, report, (*reasons, *_red_before(app, state)))
         case Pending():
-            reasons = (*verdict.reasons, *_red_before(app, state))
-            return _pending(app, subject, report, reasons, _still_proposed(app, subject))
+            return _pending(app, subject, report, (*verdict.reasons, *_red_before(app, state)))
         case Passed():
             return _published(app, subject, report)
+
+
+def _nothing_added(app: App, state: TaskState) -> str:
+    """That the attempt changed nothing, with the note that it was to answer, if it stands on earlier work."""
+    if not state.has_code:
+        return "the agent changed nothing, and the checks pass without a change"
+    judged = last_of(app.log.read(state.issue_number), "verify_failed_retryable", "verify_failed_terminal")
+    if judged is None or not judged.told.note:
+        return "the agent changed nothing, and the checks pass at the commit that was there"
+    return f"the agent changed nothing in answer to “{textwrap.shorten(judged.told.note, NOTE_SHOWN, placeholder='…')}”"
+
+
+NOTE_SHOWN: Final = 300
+"""Characters."""
 
 
 def failed(
@@ -208,19 +222,10 @@ def _pending(
     return _reported(app, subject, VerifyPendingAcceptance, report, meta=meta)
 
 
-def _still_proposed(app: App, subject: Subject) -> Proposed | None:
-    """The open pull request of an earlier attempt, to which this one added nothing."""
-    state, plan = subject.state, subject.plan
-    if state.request is None or not proposes(plan):
-        return None
-    request = newest_request(app, plan, state, subject.node)
-    return Proposed(request.number, request.url) if request and request.state == "open" else None
-
-
 def _red_before(app: App, state: TaskState) -> tuple[str, ...]:
     """CI's failure at the proposed commit, if this attempt was made because of it and changed nothing."""
     judged = last_of(app.log.read(state.issue_number), "verify_failed_retryable", "verify_failed_terminal")
-    if judged is None or not judged.told.failed_at:
+    if judged is None or not judged.told.failed_at or not state.adds_nothing:
         return ()
     return (f"{judged.told.failed_check} failed at the commit that is proposed, and the agent found nothing to change",)
 

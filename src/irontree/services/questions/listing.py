@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from irontree.app import App
 from irontree.domain.decide import ISSUES_EVERY, Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
@@ -41,6 +41,14 @@ def offered(app: App, world: World, question: Question) -> tuple[Choice, ...]:
     return tuple(choice for choice in legal if choice.name not in closed) or legal
 
 
+class Approvable(NamedTuple):
+    """What approving again would name; if that cannot be read, why. And what its text leaves open."""
+
+    revision: str | None = None
+    unreadable: str = ""
+    left_open: tuple[str, ...] = ()
+
+
 @dataclass
 class Revisions:
     """What approving again would name, for lists that are made again every few seconds.
@@ -51,17 +59,17 @@ class Revisions:
 
     every: timedelta = ISSUES_EVERY
     clock: Callable[[], float] = time.monotonic
-    _read: dict[tuple[object, ...], tuple[float, tuple[str | None, str]]] = field(default_factory=dict)
+    _read: dict[tuple[object, ...], tuple[float, Approvable]] = field(default_factory=dict)
 
-    def of(self, app: App, world: World, question: Question) -> tuple[str | None, str]:
-        """The revision; if it cannot be read, None and the reason."""
+    def of(self, app: App, world: World, question: Question) -> Approvable:
+        """What would be approved of the document or the issue as it is now."""
         plan = world.plans.get(question.task_key or "")
         if plan is None or plan.adoption is None:
-            return _revision_now(app, plan)
+            return _approvable_now(app, plan)
         key, now = (app.repository.id, question.key, plan.spec_revision), self.clock()
-        at, found = self._read.get(key, (now - self.every.total_seconds(), (None, "")))
+        at, found = self._read.get(key, (now - self.every.total_seconds(), Approvable()))
         if now - at >= self.every.total_seconds():
-            found = _revision_now(app, plan)
+            found = _approvable_now(app, plan)
             self._read = {kept: read for kept, read in self._read.items() if kept[:2] != key[:2]}
             self._read[key] = now, found
         return found
@@ -89,13 +97,13 @@ def _listed(app: App, world: World, question: Question, revisions: Revisions) ->
         return replace(question, detail=f"{question.detail}{later}" if question.budget else "")
     state = world.state(question.issue_number)
     asks_approval = question.reason == "reapproval_required"
-    revision, unreadable = revisions.of(app, world, question) if asks_approval else (None, "")
-    gate = gate_words(app, world, replace(question, revision=revision))
+    now = revisions.of(app, world, question) if asks_approval else Approvable()
+    gate = gate_words(app, world, replace(question, revision=now.revision))
     return replace(
         question,
         title=title_of(world, state.task_key),
-        revision=revision,
-        detail=question.detail or unreadable or _left_open(world, state),
+        revision=now.revision,
+        detail=question.detail or now.unreadable or _left_open(state, now.left_open),
         said=". ".join(filter(None, (_said(app, state), gate))),
         look=_look(world, state) if asks_approval else "",
         gated=gated(world, question),
@@ -118,11 +126,11 @@ def _said(app: App, state: TaskState) -> str:
     return ". ".join(text.rstrip(".") for text in (told.reason, told.remedy) if text)
 
 
-def _left_open(world: World, state: TaskState) -> str:
+def _left_open(state: TaskState, asked: Sequence[str]) -> str:
     """What an adopted issue's text leaves open; it is answered in the issue, and nothing is approved before that."""
-    node = world.nodes.get(state.task_key)
-    open_ones = node.open_questions if node and state.phase is Phase.ADOPTED else ()
-    return f"its text leaves open: {'; '.join(open_ones)} (edit the issue, or add a comment)" if open_ones else ""
+    if state.phase is not Phase.ADOPTED or not asked:
+        return ""
+    return f"its text leaves open: {'; '.join(asked)} (edit the issue, or add a comment)"
 
 
 def _look(world: World, state: TaskState) -> str:
@@ -133,13 +141,16 @@ def _look(world: World, state: TaskState) -> str:
     return f"irontree task {shell_path(words)} --plan"
 
 
-def _revision_now(app: App, plan: Plan | None) -> tuple[str | None, str]:
+def _approvable_now(app: App, plan: Plan | None) -> Approvable:
     if plan is None:
-        return None, ""
+        return Approvable()
     try:
-        return propose_again(app, plan).shown_name, ""
+        wanted = propose_again(app, plan)
     except UNREADABLE as error:
-        return None, in_words(error)
+        return Approvable(unreadable=in_words(error))
+    return Approvable(
+        wanted.shown_name, left_open=tuple(one for task in wanted.due for one in task.node.open_questions)
+    )
 
 
 # --- Open questions with their links

@@ -121,8 +121,9 @@ class Question:
         return choices(self.rule, in_loop=self.loop_id is not None, special=special)
 
     def usages(self, wanted: Callable[[Choice], bool] = lambda _: True) -> tuple[str, ...]:
-        """The comment commands that answer it, of the *wanted* choices."""
-        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in self.choices() if wanted(choice))
+        """The comment commands to offer as answers to it, of the *wanted* choices."""
+        offered = (choice for choice in self.choices() if choice.in_comments and wanted(choice))
+        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in offered)
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:

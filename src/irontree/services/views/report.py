@@ -46,20 +46,30 @@ _CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.
 
 
 def _change(state: TaskState) -> tuple[str, str] | None:
-    """The commit that the task started from, and its own; None if there is no commit."""
-    return (state.base_sha, state.commit) if state.has_code and state.base_sha and state.commit else None
+    """What the target has of the task's commit, and that commit; None if there is none.
+
+    Between them is all that is to be published, also of earlier attempts and of what others pushed to its branch.
+    """
+    base = state.fork_point or state.base_sha
+    return (base, state.commit) if state.has_code and base and state.commit else None
 
 
 def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
-    """The files that the task's commit changed; empty if there is no commit."""
+    """The files that are changed where the task's commit is published; empty if there is no commit."""
     change = _change(state)
     return app.repository.changed_files(*change) if change else ()
 
 
 def own_diff(app: App, state: TaskState) -> str:
-    """The diff of the task's own commit; empty where there is none."""
+    """The diff that publishing the task's commit brings; empty where there is none."""
     change = _change(state)
     return app.repository.diff(*change) if change else ""
+
+
+def _changed_by_attempt(app: App, state: TaskState) -> tuple[str, ...]:
+    if not (state.has_code and state.base_sha and state.commit):
+        return ()
+    return app.repository.changed_files(state.base_sha, state.commit)
 
 
 DIFF_LINES: Final = 200
@@ -203,7 +213,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             coverage=coverage(node, plan.policy, report.cited),
             findings=(*_said(record), *repeated, *check_defining(app, state), *denied_lines(stream)),
             claimed=claimed(last_of(stream, "run_completed")),
-            observed=observed(last_of(stream, "run_completed"), changed_files(app, state), report),
+            observed=observed(last_of(stream, "run_completed"), _changed_by_attempt(app, state), report),
             warnings=(*warnings_of(app, stream), *report.warnings, *app.deliveries.load(state.issue_number).failures),
             budgets=read_funds(app, read_world(app)).of_issue(state) if plan.policy.budgets else (),
             recipe=plan.policy.workspace.setup,

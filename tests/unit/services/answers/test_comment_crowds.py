@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from irontree.domain.gates import Gate, Gates
 from irontree.errors import RemoteFailed
 from irontree.services.answers.comments import look
 from irontree.services.answers.lookout import Lookout
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
+from tests.support.forges import change_comment
 from tests.support.world import MANUAL_TASK, BusyFor, Scene
 
 
@@ -119,3 +121,34 @@ def test_what_cannot_be_read_under_one_issue_keeps_no_answer_from_another(scene:
     scene.forge_seen = Unreadable(scene.forge_seen)
     found = [(one.issue_number, one.outcome, one.said, one.ended_pass) for one in look(scene.app)]
     assert found == [(1, "later", "0009.md is not UTF-8 text", False), (2, "taken", "", False)]
+
+
+def test_whose_answer_was_edited_is_told_when_the_next_one_is_counted(scene: Scene):
+    scene.policy = scene.policy.model_copy(update={"gates": Gates(acceptance=Gate(approvers=3))})
+    scene.tracker.writers |= {"alice", "bob"}
+    scene.drive(scene.start(MANUAL_TASK))
+    scene.forge("alice").post_comment(1, "/accept")
+    look(scene.app)
+    change_comment(scene.tracker, 1, scene.tracker.comments[1][-2].id, "/accept, it is lovely")
+    scene.forge("mallory").post_comment(1, "/accept")
+    change_comment(scene.tracker, 1, scene.tracker.comments[1][-1].id, "/accept!")
+    scene.forge("bob").post_comment(1, "/accept")
+    look(scene.app)
+    told = scene.comments()[-1]
+    assert "1 of 3 so far: bob" in told
+    assert "The comment of alice was edited and no longer counts: say it again in a new comment." in told
+    assert "mallory" not in told
+
+
+def test_who_said_it_again_after_editing_is_not_told(scene: Scene):
+    scene.policy = scene.policy.model_copy(update={"gates": Gates(acceptance=Gate(approvers=3))})
+    scene.tracker.writers |= {"alice", "bob"}
+    scene.drive(scene.start(MANUAL_TASK))
+    scene.forge("alice").post_comment(1, "/accept")
+    look(scene.app)
+    change_comment(scene.tracker, 1, scene.tracker.comments[1][-2].id, "/accept, it is lovely")
+    scene.forge("alice").post_comment(1, "/accept")
+    scene.forge("bob").post_comment(1, "/accept")
+    look(scene.app)
+    assert "2 of 3 so far: alice, bob" in scene.comments()[-1]
+    assert "edited" not in scene.comments()[-1]

@@ -438,7 +438,7 @@ def test_where_a_later_attempt_adds_nothing_the_request_is_still_what_to_merge(s
     added_nothing(scene)
     assert scene.last().meta["reasons"] == [
         f"merge the request: {request(scene).url}",
-        "the agent changed nothing, and the checks pass without a change",
+        "the agent changed nothing in answer to “longer”",
     ]
     merged = merge(scene)
     look(scene)
