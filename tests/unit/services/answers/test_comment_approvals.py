@@ -282,3 +282,12 @@ def test_two_people_may_be_needed_and_each_says_the_same_name(scene):
     say(scene, 1, command, author="bob")
     assert outcomes(scene) == [("bob", "taken")]
     assert asks(scene) == [command]
+
+
+def test_a_name_that_was_cut_is_repeated_as_it_was_typed(waiting):
+    look(waiting.app)
+    [command] = asks(waiting)
+    half = command.partition(" ")[2].partition("-")[0]
+    say(waiting, 1, f"/approve {half}", author="alice")
+    assert outcomes(waiting) == [("alice", "refused")]
+    assert f"was not taken: revision {half} is only the beginning of {name(waiting)}" in waiting.comments()[-1]
