@@ -297,7 +297,7 @@ def review_prompt(text: str) -> dict[str, object]:
 def comment(text: str) -> CommentView:
     told = {"title": "Something is in the way", "reason": text, "action": text, "attempt": 2, "attempts": 4}
     asked = {"answers": (text, "/accept"), "gated": (text,), "gate": text, "allow_gate": text}
-    return CommentView(number=7, marker=MARKER, evidence=shown(text), publish=text, **told, **asked)
+    return CommentView(number=7, marker=MARKER, evidence=shown(text), output=text, publish=text, **told, **asked)
 
 
 def answer(text: str) -> dict[str, object]:

@@ -117,15 +117,15 @@ def comment_problems(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-EVIDENCE: Final = "### What is to be accepted"
+_EVIDENCE: Final = re.compile(r"\n### (?:What is to be accepted|What failed)\n")
 """The line below which a status comment shows what a person decides on (R10)."""
 _FENCED: Final = re.compile(r"^(`{3,})\w*\n.*?^\1$", re.MULTILINE | re.DOTALL)
 _FOLDED: Final = re.compile(r"^(?:</?details>|<summary>[^<>]*</summary>)$", re.MULTILINE)
 
 
 def told_part(text: str) -> str:
-    """A status comment without its evidence, which holds words of agents."""
-    return text.partition(f"\n{EVIDENCE}\n")[0]
+    """A status comment without its evidence, which holds words of agents and of programs."""
+    return _EVIDENCE.split(text, maxsplit=1)[0]
 
 
 def status_problems(text: str) -> tuple[str, ...]:

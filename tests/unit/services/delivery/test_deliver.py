@@ -135,7 +135,7 @@ def test_an_audible_event_posts_one_comment_with_its_marker(scene):
 def test_a_comment_about_a_failure_names_the_check_that_failed(scene):
     scene.agent = ScriptedAgent(does(greet_txt="bye"))
     verified(scene)
-    assert "\nReason: `has greet.txt hello` fails\n" in scene.comments()[0]
+    assert "\nReason: `has greet.txt hello` fails: criterion: has greet.txt hello\n" in scene.comments()[0]
 
 
 def test_silent_events_post_none(scene):
