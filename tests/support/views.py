@@ -296,7 +296,12 @@ def review_prompt(text: str) -> dict[str, object]:
 
 def comment(text: str) -> CommentView:
     told = {"title": "Something is in the way", "reason": text, "action": text, "attempt": 2, "attempts": 4}
-    asked = {"answers": (text, "/accept"), "gated": (text,), "gate": text, "allow_gate": text}
+    asked = {
+        "answers": ((f"/skip {text}", f"skip {text}"), ("/accept", "accept it")),
+        "gated": (text,),
+        "gate": text,
+        "allow_gate": text,
+    }
     return CommentView(number=7, marker=MARKER, evidence=shown(text), output=text, publish=text, **told, **asked)
 
 

@@ -101,7 +101,9 @@ _OTHER_BADGES = (
     "\N{LARGE GREEN CIRCLE}\N{LARGE RED CIRCLE}\N{LARGE YELLOW CIRCLE}"
 )
 _STATUS_EMOJI = re.compile(rf"[{_BADGES}{_OTHER_BADGES}]\ufe0f?")
-_LINE = re.compile(r"(?P<label>Reason|Action): \S.*|(?P<link>Commit|Docs|Report): https?://\S+")
+_LINE = re.compile(
+    r"(?P<label>Reason|Action|On a terminal): \S.*|(?P<link>Commit|Docs|Report): https?://\S+|- `/[^`]+`: \S.*"
+)
 
 
 def comment_problems(text: str) -> tuple[str, ...]:
@@ -129,11 +131,11 @@ def told_part(text: str) -> str:
 
 
 def status_problems(text: str) -> tuple[str, ...]:
-    """As `comment_problems`; a status comment holds a heading, `Reason:`, `Action:`, and links; then its evidence."""
+    """As `comment_problems`, of a status comment: heading, `Reason:`, `Action:`, answers, links; then its evidence."""
     told = told_part(text)
     heading, *lines = [line for line in _MARKER.sub("", told).splitlines() if line.strip()] or [""]
     matches = [_LINE.fullmatch(line) for line in lines]
-    labels = [match["label"] or match["link"] for match in matches if match]
+    labels = [label for match in matches if match and (label := match["label"] or match["link"])]
     problems = [*comment_problems(told), *_evidence_problems(text[len(told) :])]
     if not _HEADING.fullmatch(heading):
         problems.append("no heading that names the issue")

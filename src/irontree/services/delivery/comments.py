@@ -13,7 +13,7 @@ from irontree.app import App
 from irontree.domain.checks import complaint_of
 from irontree.domain.comments import MAX_CHARACTERS, is_marked, marked_problems, slim, status_problems
 from irontree.domain.events import IssueEvent, Record, kebab
-from irontree.domain.halt import block_title, halt_of
+from irontree.domain.halt import Choice, block_title, halt_of
 from irontree.domain.issues import Comment
 from irontree.domain.plan import Plan, canonical_digest
 from irontree.domain.state import Phase, TaskState
@@ -24,6 +24,7 @@ from irontree.ports import EffectLedger
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
 from irontree.services.proposals.again import ALLOW, UNREADABLE, offers_permission, propose_again
 from irontree.services.proposals.approval import approval_view
+from irontree.services.questions.pages import skipped_too
 from irontree.services.questions.questions import Question, gate_at, gated, open_questions, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.history import failed_check, rules_for_denied, rules_in_words
@@ -54,8 +55,8 @@ class CommentView:
     """The page of the commit, if it is on the forge."""
     publish: str = ""
     """The branch that an acceptance publishes to; empty where merging a request accepts."""
-    answers: tuple[str, ...] = ()
-    """The usage of each command with which a comment of one person answers; empty if nothing is asked."""
+    answers: tuple[tuple[str, str], ...] = ()
+    """Each command with which a comment of one person answers, and what it does; empty if nothing is asked."""
     gated: tuple[str, ...] = ()
     """The usage of each command that has to pass the gate."""
     gate: str = ""
@@ -123,7 +124,7 @@ def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEv
         sent_back=_is_sent_back(record),
         request=_request(state, record),
         allows=_allows(app, world, state) if question else (),
-        **(answers_in(world, question) if question else {}),
+        **(answers_in(app, world, question) if question else {}),
     )
     if _DECIDED_ON.get(record.event.event) is state.phase:
         output = _end_of(failed.output if failed else record.told.output)
@@ -162,16 +163,26 @@ def _with_evidence(app: App, world: World, state: TaskState, view: CommentView) 
     return replace(view, evidence=evidence, publish=publish)
 
 
-def answers_in(world: World, question: Question) -> dict[str, Any]:
+def answers_in(app: App, world: World, question: Question) -> dict[str, Any]:
     """What a comment offers as answers, as fields of its view: those of one person apart from those of a gate."""
     closed, own = gated(world, question), gate_at(world, question)
     allow = next((gate_at(world, question, each) for each in question.rule.choices if each.name == ALLOW), None)
     return {
-        "answers": question.usages(lambda choice: choice.name not in closed),
+        "answers": tuple(
+            (question.usage(choice), _effect(app, world, question, choice))
+            for choice in question.choices()
+            if choice.name not in closed
+        ),
         "gated": question.usages(lambda choice: choice.name in closed),
         "gate": own.decide if own else "",
         "allow_gate": allow.decide if allow else "",
     }
+
+
+def _effect(app: App, world: World, question: Question, choice: Choice) -> str:
+    """What the choice does; of a skip, which other tasks it leaves out."""
+    others = skipped_too(app, world, question) if choice.name == "skip" else ""
+    return f"{choice.label} (also skips {others})" if others else choice.label
 
 
 def question_in(app: App, state: TaskState) -> Question | None:

@@ -83,3 +83,20 @@ def test_work_that_a_person_sent_back_is_not_said_to_have_failed(scene):
     assert comment.splitlines()[0] == "❌ sent back, verify failed (retryable) — #1 — attempt 1 / 4"
     assert "Reason: Sent back by ada: prettier please\n" in comment
     assert "Action: None; the next attempt gets this note\n" in comment
+
+
+def test_a_comment_that_asks_says_what_each_answer_does_before_what_to_type_on_a_terminal(scene):
+    scene.agent = ScriptedAgent(*[does(greet_txt="hello")] * 4)
+    scene.drive(scene.start(f"{MANUAL_TASK}\n## Close\n\nDepends on: Greeting\n\n- [ ] it ends (manual)\n"))
+    asked = next(body for body in scene.comments() if "manual acceptance required" in body)
+    assert marked_problems(asked) == ()
+    told = told_part(asked)
+    lines = (
+        "Action: Look at it. Answer here, each in a comment of its own:",
+        "- `/accept`: accept this commit",
+        "- `/send-back NOTE`: send back with a note",
+        "- `/skip greeting`: skip this task and what depends on it (also skips #2 Close)",
+        "- `/stop`: stop the whole loop",
+        "On a terminal: `irontree checkup accept issue-1` or `irontree checkup reject issue-1 'NOTE'`",
+    )
+    assert [line for line in told.splitlines() if line in lines] == list(lines)
