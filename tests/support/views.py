@@ -394,6 +394,7 @@ def approval(text: str) -> dict[str, object]:
         "spec_path": text,
         "tasks": (new, {**new, "depth": 1, "status": text, "coverage": (), "number": 7, "commands": (text,)}),
         "policy": policy(text),
+        "detection": policy(text).detection,
         "budget": 60,
         "loop_mode": True,
         "answer": "irontree task requirements.md --approve 1a2b3c4d",

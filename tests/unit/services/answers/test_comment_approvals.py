@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from irontree.domain.checks import DETECTION
 from irontree.domain.comments import comment_problems
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.state import Phase
@@ -69,6 +70,17 @@ def test_the_comment_that_asks_shows_what_would_run_and_is_posted_once_for_each_
     first, second = asks(waiting)
     assert first != second
     assert second == f"/approve {name(waiting)}"
+
+
+@pytest.mark.parametrize("listed", ["", "## Verification\n\n- `$ has greet.txt hello`\n\n## Acceptance criteria\n\n"])
+def test_what_would_be_found_by_itself_is_shown_only_where_it_could_run(waiting, listed: str):
+    """Detection runs only where nothing is configured or listed; a criterion's own command does not replace it."""
+    waiting.policy = waiting.policy.model_copy(update={"checks": (), "detection": DETECTION})
+    edit(waiting, 1, body=f"{listed}{CLEAR}")
+    look(waiting.app)
+    [asked] = waiting.comments()
+    assert ("`npm ci`" in asked) is (not listed)
+    assert "check of this issue: `has greet.txt hello`" in asked
 
 
 def test_an_issue_that_waits_unchanged_costs_two_calls_a_look(waiting):
