@@ -225,7 +225,7 @@ def test_links_of_a_reply_are_web_addresses_or_left_out(address: str):
 @pytest.mark.parametrize("basis", ["verified", "accepted", "aggregated", None])
 def test_a_reply_speaks_to_the_author_about_what_happened(basis):
     shown = RENDERER.render("comments/reply.md", **{**reply(ORDINARY), "basis": basis})
-    assert shown.startswith(f"Your request “{ORDINARY}” is ")
+    assert shown.startswith(f"Your issue “{ORDINARY}” is ")
     assert comment_problems(shown) == ()
 
 
