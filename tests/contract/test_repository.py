@@ -147,6 +147,7 @@ def test_it_counts_the_commits_that_the_users_branch_lacks_and_says_what_is_in_t
     project.commit_here("mine.txt", "mine\n")
     found = repository.standing(project.target)
     assert (found.ahead, found.behind, found.in_the_way) == (1, 2, "")
+    assert "pull --rebase origin" not in found.remedy, "it fails beside changes in no commit"
     assert "git pull" in found.remedy
 
 

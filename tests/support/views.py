@@ -296,8 +296,13 @@ def review_prompt(text: str) -> dict[str, object]:
 
 def comment(text: str) -> CommentView:
     told = {"title": "Something is in the way", "reason": text, "action": text, "attempt": 2, "attempts": 4}
-    asked = {"answers": (text, "/accept"), "gated": (text,), "gate": text, "allow_gate": text}
-    return CommentView(number=7, marker=MARKER, evidence=shown(text), publish=text, **told, **asked)
+    asked = {
+        "answers": ((f"/skip {text}", f"skip {text}"), ("/accept", "accept it")),
+        "gated": (text,),
+        "gate": text,
+        "allow_gate": text,
+    }
+    return CommentView(number=7, marker=MARKER, evidence=shown(text), output=text, publish=text, **told, **asked)
 
 
 def answer(text: str) -> dict[str, object]:
@@ -389,6 +394,7 @@ def approval(text: str) -> dict[str, object]:
         "spec_path": text,
         "tasks": (new, {**new, "depth": 1, "status": text, "coverage": (), "number": 7, "commands": (text,)}),
         "policy": policy(text),
+        "detection": policy(text).detection,
         "budget": 60,
         "loop_mode": True,
         "answer": "irontree task requirements.md --approve 1a2b3c4d",

@@ -225,7 +225,7 @@ def test_links_of_a_reply_are_web_addresses_or_left_out(address: str):
 @pytest.mark.parametrize("basis", ["verified", "accepted", "aggregated", None])
 def test_a_reply_speaks_to_the_author_about_what_happened(basis):
     shown = RENDERER.render("comments/reply.md", **{**reply(ORDINARY), "basis": basis})
-    assert shown.startswith(f"Your request “{ORDINARY}” is ")
+    assert shown.startswith(f"Your issue “{ORDINARY}” is ")
     assert comment_problems(shown) == ()
 
 
@@ -426,6 +426,7 @@ def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: st
     assert line in shown
     assert checkout in shown
     assert (FOLLOWS in shown) is (publish.mode == "direct")
+    assert ("stop it, and you are asked" in shown) is (publish.remote is None)
     assert ("Your other branches stay" in shown) is bool(publish.remote and publish.mode == "direct")
     assert "If `package.json` appears" in shown
     assert "Loop Mode" not in shown

@@ -14,11 +14,21 @@ Judge = Callable[[str, Path], int | None]
 
 
 class ScriptedCheckRunner:
-    """Asks *judge* (command, workspace -> exit code) instead of a shell; *commands* records the requests."""
+    """Asks *judge* (command, workspace -> exit code) instead of a shell; *commands* records the requests.
 
-    def __init__(self, judge: Judge = lambda _command, _workspace: 0, *, warnings: tuple[str, ...] = ()) -> None:
+    Each prints *output*, or the name of its check.
+    """
+
+    def __init__(
+        self,
+        judge: Judge = lambda _command, _workspace: 0,
+        *,
+        warnings: tuple[str, ...] = (),
+        output: str = "",
+    ) -> None:
         self._judge = judge
         self._warnings = warnings
+        self._output = output
         self.commands: list[str] = []
 
     def within(self, container: ContainerSpec | None) -> ScriptedCheckRunner:  # noqa: ARG002 - nothing is run
@@ -41,7 +51,8 @@ class ScriptedCheckRunner:
         self.commands.append(check.run)
         progress.note(f"scripted check {check.name}")
         code = self._judge(check.run, workspace)
-        return result_of(check, "timeout" if code is None else "exited", code, seconds=0, output=f"{check.name}\n")
+        printed = self._output or f"{check.name}\n"
+        return result_of(check, "timeout" if code is None else "exited", code, seconds=0, output=printed)
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:  # noqa: ARG002
         """Invented: every tool that *commands* call is at 1.0."""

@@ -112,8 +112,8 @@ def open_points(facts: Facts, config: Config) -> Iterator[str]:
         yield f"{config.agent.program}, the program of the agent, is not on PATH: install it, or name another"
     if not config.verify.commands:
         yield (
-            "No checks were found: without any, every acceptance criterion waits for you. Name commands under "
-            "verify.commands in .mino/config.yml, or in the Verification section of each task"
+            "No checks were found: every acceptance criterion without a command of its own waits for you. Name "
+            "commands under verify.commands in .mino/config.yml, or in the Verification section of each task"
         )
     for name in _unignored(facts, config):
         yield f"git does not ignore {name.replace('x.', '*.')}, which workspace.setup makes: name it in .gitignore"

@@ -339,6 +339,13 @@ def excerpt(failed: CheckResult) -> str:
     return "\n".join(lines) or failed.check.complaint
 
 
+def complaint_of(failed: CheckResult) -> str:
+    """What failed, with the last line of its output that tells why, if it printed any."""
+    return ": ".join(
+        (failed.check.complaint, *(line[:EXCERPT_CHARACTERS] for line in telling_lines(failed.output)[-1:]))
+    )
+
+
 def normalised(line: str) -> str:
     """The line with each value that changes from run to run replaced by the name of its kind."""
     for pattern, instead in _CHANGING:

@@ -101,7 +101,9 @@ _OTHER_BADGES = (
     "\N{LARGE GREEN CIRCLE}\N{LARGE RED CIRCLE}\N{LARGE YELLOW CIRCLE}"
 )
 _STATUS_EMOJI = re.compile(rf"[{_BADGES}{_OTHER_BADGES}]\ufe0f?")
-_LINE = re.compile(r"(?P<label>Reason|Action): \S.*|(?P<link>Commit|Docs|Report): https?://\S+")
+_LINE = re.compile(
+    r"(?P<label>Reason|Action|On a terminal): \S.*|(?P<link>Commit|Docs|Report): https?://\S+|- `/[^`]+`: \S.*"
+)
 
 
 def comment_problems(text: str) -> tuple[str, ...]:
@@ -117,23 +119,23 @@ def comment_problems(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-EVIDENCE: Final = "### What is to be accepted"
+_EVIDENCE: Final = re.compile(r"\n### (?:What is to be accepted|What failed)\n")
 """The line below which a status comment shows what a person decides on (R10)."""
 _FENCED: Final = re.compile(r"^(`{3,})\w*\n.*?^\1$", re.MULTILINE | re.DOTALL)
 _FOLDED: Final = re.compile(r"^(?:</?details>|<summary>[^<>]*</summary>)$", re.MULTILINE)
 
 
 def told_part(text: str) -> str:
-    """A status comment without its evidence, which holds words of agents."""
-    return text.partition(f"\n{EVIDENCE}\n")[0]
+    """A status comment without its evidence, which holds words of agents and of programs."""
+    return _EVIDENCE.split(text, maxsplit=1)[0]
 
 
 def status_problems(text: str) -> tuple[str, ...]:
-    """As `comment_problems`; a status comment holds a heading, `Reason:`, `Action:`, and links; then its evidence."""
+    """As `comment_problems`, of a status comment: heading, `Reason:`, `Action:`, answers, links; then its evidence."""
     told = told_part(text)
     heading, *lines = [line for line in _MARKER.sub("", told).splitlines() if line.strip()] or [""]
     matches = [_LINE.fullmatch(line) for line in lines]
-    labels = [match["label"] or match["link"] for match in matches if match]
+    labels = [label for match in matches if match and (label := match["label"] or match["link"])]
     problems = [*comment_problems(told), *_evidence_problems(text[len(told) :])]
     if not _HEADING.fullmatch(heading):
         problems.append("no heading that names the issue")

@@ -117,7 +117,7 @@ def require_typed(given: str, name: str, *, enough: str = "") -> None:
         raise ApprovalRefused("the revision that is approved was not typed", remedy=f"look at it, and type {name}")
     if len(given) < len(enough or name) and name.startswith(given.lower()):
         raise ApprovalRefused(
-            f"{given} is only the beginning of {name}, and says nothing of the rest of what was shown",
+            f"revision {given} is only the beginning of {name}, and says nothing of the rest of what was shown",
             remedy=f"look at it, and type it whole: {name}",
         )
 

@@ -76,6 +76,9 @@ def is_held(common_dir: Path, branch: str) -> bool:
     return any(not names.isdisjoint(text.decode("utf-8", "surrogateescape").split()) for text in texts)
 
 
+_OUT_OF_THE_WAY: Final = "commit or stash them (`git stash -u` takes untracked files too)"
+
+
 def in_the_way(there: Git, before: str, after: str) -> InTheWay | None:
     """What of the user's is in the way of moving the checkout *there* from commit *before* to *after*, if anything.
 
@@ -86,7 +89,7 @@ def in_the_way(there: Git, before: str, after: str) -> InTheWay | None:
         return InTheWay(f"{begun} is under way in {there.folder}", "finish it or abort it")
     moving = there.repo.paths("diff-tree", "-r", "--name-only", "--no-renames", "-z", before, after)
     if found := _touching(changed_paths(there, "all"), moving):
-        return InTheWay(f"changes in no commit: {few([shown(path) for path in found])}", "commit or stash them")
+        return InTheWay(f"changes in no commit: {few([shown(path) for path in found])}", _OUT_OF_THE_WAY)
     return None
 
 

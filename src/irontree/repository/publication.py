@@ -171,7 +171,9 @@ def _catch_up(policy: PublishPolicy, where: str, found: InTheWay | None, *, ahea
     """How the user brings the own target branch up to the remote's, once what was *found* is out of the way."""
     remote, branch = policy.remote, policy.target_branch
     if ahead:
-        return f"`git{where} pull --rebase {remote} {branch}` puts your commits on top, then `git{where} push`"
+        return (
+            f"`git{where} pull --rebase --autostash {remote} {branch}` puts your commits on top, then `git{where} push`"
+        )
     command = f"`git{where} pull --ff-only {remote} {branch}`"
     return f"{found.remedy}, then {command}" if found else command
 

@@ -130,6 +130,7 @@ def test_edits_that_overlap_stay_and_become_a_warning(project, line, path):
     with pytest.raises(PublicationRefused) as refused:
         project.repository.publish(sha, project.local_target)
     assert refused.value.reason == "checkout-not-clean"
+    assert ("`git stash -u`" in refused.value.remedy) is (path != "work.ini"), "it leaves what is ignored"
     published = publish(project, sha)
     assert published.sha == head(project.remote, "main") == sha
     for words in (refused.value.message, published.warning):

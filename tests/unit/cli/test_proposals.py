@@ -194,7 +194,7 @@ def test_what_is_missing_is_said_with_what_to_type():
     assert "No coding agent was found" in said
     assert "irontree init" in said
     assert "under agent.command in .mino/config.yml, such as: claude -p --permission-mode acceptEdits" in said
-    assert "No checks were found" in said
+    assert "No checks were found: every acceptance criterion without a command of its own waits for you." in said
     assert "There is no remote" in said
     assert "HEAD is on no branch" in said
 

@@ -10,18 +10,21 @@ from datetime import timedelta
 from typing import Any, Final
 
 from irontree.app import App
+from irontree.domain.checks import complaint_of
 from irontree.domain.comments import MAX_CHARACTERS, is_marked, marked_problems, slim, status_problems
 from irontree.domain.events import IssueEvent, Record, kebab
-from irontree.domain.halt import block_title, halt_of
+from irontree.domain.halt import Choice, block_title, halt_of
 from irontree.domain.issues import Comment
 from irontree.domain.plan import Plan, canonical_digest
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import harmless, without_secrets
 from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.errors import GitFailed, RemoteFailed
 from irontree.ports import EffectLedger
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
 from irontree.services.proposals.again import ALLOW, UNREADABLE, offers_permission, propose_again
 from irontree.services.proposals.approval import approval_view
+from irontree.services.questions.pages import skipped_too
 from irontree.services.questions.questions import Question, gate_at, gated, open_questions, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.history import failed_check, rules_for_denied, rules_in_words
@@ -42,14 +45,18 @@ class CommentView:
     attempts: int = 0
     request: str = ""
     """The pull request whose merge accepts the work: its number and address."""
+    sent_back: bool = False
+    """Whether a person decided that it failed, and no check."""
     evidence: Evidence | None = None
-    """What is to be accepted, where that is asked; the rest of it is below."""
+    """What is decided on, where a person is asked to accept or to go on; the rest of it is below."""
+    output: str = ""
+    """The end of what the failed check printed."""
     commit_url: str | None = None
     """The page of the commit, if it is on the forge."""
     publish: str = ""
     """The branch that an acceptance publishes to; empty where merging a request accepts."""
-    answers: tuple[str, ...] = ()
-    """The usage of each command with which a comment of one person answers; empty if nothing is asked."""
+    answers: tuple[tuple[str, str], ...] = ()
+    """Each command with which a comment of one person answers, and what it does; empty if nothing is asked."""
     gated: tuple[str, ...] = ()
     """The usage of each command that has to pass the gate."""
     gate: str = ""
@@ -107,29 +114,46 @@ def post_if_new(app: App, issue_number: int, text: str, marker: str, found: Effe
 
 def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
     """The rendered comment of *record*; *state* is the state after it."""
-    question = question_in(app, state)
+    question, failed = question_in(app, state), failed_check(app, record.event)
     view = CommentView(
         number=state.issue_number,
         marker=marker,
         title=block_title(state.blocking_check),
-        reason=_reason(record) or _what_failed(app, record),
+        reason=_reason(record) or (complaint_of(failed) if failed else ""),
         action=record.told.remedy,
         attempt=state.attempt_count,
         attempts=state.total_attempts,
+        sent_back=_is_sent_back(record),
         request=_request(state, record),
         allows=_allows(app, world, state) if question else (),
-        **(answers_in(world, question) if question else {}),
+        **(answers_in(app, world, question) if question else {}),
     )
-    if record.event.event == ASKS_ACCEPTANCE and state.phase is Phase.PENDING:
-        view = _with_evidence(app, world, state, view)
+    if _DECIDED_ON.get(record.event.event) is state.phase:
+        output = _end_of(failed.output if failed else record.told.output)
+        view = replace(_with_evidence(app, world, state, view), output=output)
     return comment_text(app, record.event.event, view)
 
 
 ASKS_ACCEPTANCE: Final = "verify_pending_acceptance"
 
 
+_DECIDED_ON: Final = {ASKS_ACCEPTANCE: Phase.PENDING, "verify_failed_terminal": Phase.TERMINAL}
+"""The events whose comments show what a person decides on, while that is asked."""
+_OUTPUT_LINES: Final = 20
+_OUTPUT_CHARACTERS: Final = 6000
+
+
+def _end_of(output: str) -> str:
+    """The last lines of what a check printed, each behind a mark: none begins a command, a fence or an event."""
+    lines = [f"| {line}" for line in harmless(without_secrets(output)).rstrip().split("\n")] if output.strip() else []
+    last = lines[-_OUTPUT_LINES:]
+    while len(last) > 1 and sum(map(len, last)) > _OUTPUT_CHARACTERS:
+        del last[0]
+    return "\n".join(last)
+
+
 def _with_evidence(app: App, world: World, state: TaskState, view: CommentView) -> CommentView:
-    """The same with what is to be accepted (R14). A request shows its change itself, and its commit is on the forge."""
+    """The same with what is decided on (R14). A request shows its change itself, and its commit is on the forge."""
     try:
         evidence = evidence_of(app, state)
     except GitFailed:  # our refs were removed: whoever is asked sees the rest
@@ -137,19 +161,30 @@ def _with_evidence(app: App, world: World, state: TaskState, view: CommentView) 
     plan = world.plans.get(state.task_key)
     if state.is_proposed:
         return replace(view, evidence=evidence.without_diff, commit_url=app.forge().links.commit(evidence.anchor))
-    return replace(view, evidence=evidence, publish=plan.policy.publish.target_branch if plan else "")
+    publish = plan.policy.publish.target_branch if plan and state.phase is Phase.PENDING else ""
+    return replace(view, evidence=evidence, publish=publish)
 
 
-def answers_in(world: World, question: Question) -> dict[str, Any]:
+def answers_in(app: App, world: World, question: Question) -> dict[str, Any]:
     """What a comment offers as answers, as fields of its view: those of one person apart from those of a gate."""
     closed, own = gated(world, question), gate_at(world, question)
     allow = next((gate_at(world, question, each) for each in question.rule.choices if each.name == ALLOW), None)
     return {
-        "answers": question.usages(lambda choice: choice.name not in closed),
+        "answers": tuple(
+            (question.usage(choice), _effect(app, world, question, choice))
+            for choice in question.choices()
+            if choice.in_comments and choice.name not in closed
+        ),
         "gated": question.usages(lambda choice: choice.name in closed),
         "gate": own.decide if own else "",
         "allow_gate": allow.decide if allow else "",
     }
+
+
+def _effect(app: App, world: World, question: Question, choice: Choice) -> str:
+    """What the choice does; of a skip, which other tasks it leaves out."""
+    others = skipped_too(app, world, question) if choice.name == "skip" else ""
+    return f"{choice.label} (also skips {others})" if others else choice.label
 
 
 def question_in(app: App, state: TaskState) -> Question | None:
@@ -171,7 +206,7 @@ def comment_text(app: App, event: str, view: CommentView) -> str:
     If the rules for comments forbid it (R10), it is rendered without the diff, else with the template's own text only.
     """
     short = replace(view, evidence=view.evidence.without_diff) if view.evidence else view
-    bare = replace(view, reason="", action="", allows=(), evidence=None)
+    bare = replace(view, reason="", action="", allows=(), evidence=None, output="")
     for each in (view, short):
         text = app.renderer.render(comment_template(event), comment=each)
         if not status_problems(text):
@@ -184,23 +219,22 @@ def comment_template(event: str) -> str:
     return f"comments/{kebab(event)}.md"
 
 
-def _what_failed(app: App, record: Record[IssueEvent]) -> str:
-    """The check that failed, for an outcome without another reason."""
-    failed = failed_check(app, record.event)
-    return failed.check.complaint if failed else ""
-
-
 def _request(state: TaskState, record: Record[IssueEvent]) -> str:
     """The pull request by its number and its address; in a comment a file is named from the repository on (R10)."""
     url = slim(record.told.request_url)
     return f"#{state.request} ({url})" if url else ""
 
 
+def _is_sent_back(record: Record[IssueEvent]) -> bool:
+    """Whether a person decided that it failed."""
+    return bool(record.told.note) and not any(record.told.why)
+
+
 def _reason(record: Record[IssueEvent]) -> str:
     """One line: the reasons, or a user's decision. What a request is for is said by the action."""
     told = record.told
     reasons = tuple(reason for reason in told.why if not (told.request_url and reason.endswith(told.request_url)))
-    if told.note and not any(told.why):
+    if _is_sent_back(record):
         return f"sent back by {told.by or 'a person'}: {told.note}"
     return "; ".join(filter(None, reasons))
 

@@ -348,7 +348,7 @@ def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
 
 
 def _tell(app: App, world: World, state: TaskState, marker: str, reason: str, question: Question | None) -> None:
-    answers = answers_in(world, question) if question else {}
+    answers = answers_in(app, world, question) if question else {}
     view = CommentView(state.issue_number, marker, reason=reason, **answers)
     ledger = app.deliveries.load(state.issue_number)
     others = tuple(failure for failure in ledger.failures if not failure.startswith(_FAILED))

@@ -65,11 +65,12 @@ def _shown(key: str, numbers: Mapping[str, int]) -> str:
 _NOBODY: Final = "Nobody has to do anything."
 _AT_WORK: Final[Mapping[Phase, str]] = {
     Phase.CONTAINER: "**Waiting for its parts.** It is done once all of them are.",
-    Phase.READY: "**Waiting for its turn.** An agent works on it once nothing that it depends on is left.",
+    Phase.READY: "**Waiting for its turn.** An agent will work on it.",
     Phase.RUNNING: "**An agent works on it.** Then the checks run.",
     Phase.COMMITTED: "**The checks run** on what an agent made. If they pass, it is published or a person is asked.",
     Phase.VERIFIED: "**The work is accepted and published.** The issue is closed next.",
 }
+_AFTER_OTHERS: Final = "**Waiting for its turn.** An agent works on it once nothing that it depends on is left."
 _WHAT_TO_DO: Final[Mapping[Phase, str]] = {
     Phase.PENDING: "look at it, then comment `/accept`, or `/send-back` with a note",
     Phase.TERMINAL: "comment `/retry 1` to allow another attempt",
@@ -83,7 +84,8 @@ def _standing(node: PlanNode, state: TaskState | None) -> str:
     """Where the work stands, what happens next and who must do what, for people who do not know the program."""
     phase = state.phase if state else Phase.CONTAINER if node.executability == "container" else Phase.READY
     if state is None or phase in _AT_WORK:
-        return f"{_AT_WORK[phase]} {_NOBODY}"
+        words = _AFTER_OTHERS if phase is Phase.READY and node.depends_on else _AT_WORK[phase]
+        return f"{words} {_NOBODY}"
     if phase is Phase.DONE:
         commit = short_sha(state.code_ref)
         return f"**Done** ({state.completion_basis}). {f'Published as commit {commit}.' if commit else ''}".strip()

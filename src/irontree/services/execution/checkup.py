@@ -190,7 +190,8 @@ def _accepted(app: App, state: TaskState, code_ref: str, meta: dict[str, Any]) -
 
 
 def _still_pending(app: App, state: TaskState, decider: Decider, reason: str, remedy: str = "") -> TaskState:
-    meta = {**decider.meta(), "reason": reason} | ({"remedy": remedy} if remedy else {})
+    way = f"{remedy.removesuffix(', then go on')}, then accept again"
+    meta = {**decider.meta(), "reason": reason} | ({"remedy": way} if remedy else {})
     return record(app, state, CheckupAcceptPublicationFailed, meta=meta)
 
 

@@ -121,7 +121,8 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
     workspace = app.repository.workspace("verify", subject.plan.policy.workspace)
     stored = app.results.load(subject.state.issue_number, sha)
     if stored and _counts(stored, subject):
-        app.progress.note(f"the checks have already run at {sha[:7]}")
+        if stored.results:
+            app.progress.note(f"the checks have already run at {sha[:7]}")
         return stored
     workspace.prepare(sha, cancel=app.cancel)
     commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))

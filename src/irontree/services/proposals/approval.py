@@ -76,6 +76,8 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "spec_path": shown_name(proposal.what),
         "tasks": tuple(_planned(task, policy) for task in draft.tasks),
         "policy": policy,
+        # What is looked for where nothing is configured; empty if each task lists commands, which replace it.
+        "detection": policy.detection if any(_may_detect(node) for node, _ in pairs) else (),
         "budget": draft.budget,
         "loop_mode": loop_mode,
         "answer": answer,
@@ -106,6 +108,11 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         # What has to be answered in the issues before this can be approved.
         "questions": tuple(question for task in proposal.due for question in task.node.open_questions),
     }
+
+
+def _may_detect(node: PlanNode) -> bool:
+    """Whether commands may be found for the task: it runs, and lists none of its own."""
+    return node.executability == "executable" and not node.verification
 
 
 def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:

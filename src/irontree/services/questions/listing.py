@@ -120,6 +120,9 @@ def _said(app: App, state: TaskState) -> str:
         return ""
     stream = app.log.read(state.issue_number)
     if state.phase is Phase.PENDING:
+        told = stream.records[-1].told
+        if state.last_event == "checkup_accept_publication_failed":
+            return ". ".join(filter(None, (f"not accepted yet: {told.reason}", told.remedy)))
         url = request_url_of(stream)
         return f"merge the request {url}: that accepts the work" if url else ""
     told = next((record.told for record in stream.records if record.event.sequence == state.sequence), Meta())

@@ -90,18 +90,17 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
             *(report.warnings if report else ()),
             # Changes made on the forge that do not count.
             *(f"on the forge: {what}" for what in app.deliveries.load(state.issue_number).noticed),
-            *_skipped_too(app, world, question),
+            *((f"skipping this task also skips: {others}",) if (others := skipped_too(app, world, question)) else ()),
         ),
     }
 
 
-def _skipped_too(app: App, world: World, question: Question) -> tuple[str, ...]:
-    """A warning that names the other tasks a skip cancels, shown before it is confirmed (R17)."""
+def skipped_too(app: App, world: World, question: Question) -> str:
+    """The other tasks that a skip leaves out, shown before it is confirmed (R17); empty if there are none."""
     if question.loop_id is None or question.task_key is None:
-        return ()
+        return ""
     affected = cascade(read_loop(app, question.loop_id), world, question.task_key)
-    others = ", ".join(named(world, key) for key in affected if key != question.task_key)
-    return (f"skipping this task also skips: {others}",) if others else ()
+    return ", ".join(named(world, key) for key in affected if key != question.task_key)
 
 
 def _answer_command(question: Question) -> str:

@@ -122,8 +122,11 @@ class Question:
 
     def usages(self, wanted: Callable[[Choice], bool] = lambda _: True) -> tuple[str, ...]:
         """The comment commands to offer as answers to it, of the *wanted* choices."""
-        offered = (choice for choice in self.choices() if choice.in_comments and wanted(choice))
-        return tuple(choice.usage(self.task_key or "KEY", self.revision) for choice in offered)
+        return tuple(self.usage(choice) for choice in self.choices() if choice.in_comments and wanted(choice))
+
+    def usage(self, choice: Choice) -> str:
+        """The comment command that makes the choice."""
+        return choice.usage(self.task_key or "KEY", self.revision)
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:

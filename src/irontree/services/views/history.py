@@ -73,6 +73,8 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
     words = _ISSUE_WORDS[event.event]
     if event.event == "verify_failed_retryable" and told.note:
         words = "sent back by {by}: “{note}”"
+    if event.event == "checkup_accept_publication_failed" and told.remedy:
+        words += ". What to do: {remedy}"
     if told.not_before:
         words += ", tried again after {not_before}"
     if told.allowed:
@@ -90,6 +92,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         why="; ".join(told.why),
         by=told.by or getattr(event, "by", ""),
         note=told.note,
+        remedy=told.remedy,
         check=getattr(event, "blocking_check", ""),
         allowed="; ".join(told.allowed),
         document=document,
@@ -149,7 +152,7 @@ _ISSUE_WORDS = {
     "checkup_preflight_blocked": "blocked ({check}): {why}",
     "checkup_unblocked": "resumed by {by}",
     "checkup_accept_recorded": "accepted by {by}, published as {commit}",
-    "checkup_accept_publication_failed": "accepted, but not published yet: {why}",
+    "checkup_accept_publication_failed": "not accepted yet: {why}",
     "checkup_aggregate_recorded": "all its parts are done",
     "checkup_done": "done",
     "checkup_reconcile_external_close_detected": "closed outside, without evidence",

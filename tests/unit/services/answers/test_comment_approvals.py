@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from irontree.domain.checks import DETECTION
 from irontree.domain.comments import comment_problems
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.state import Phase
@@ -69,6 +70,17 @@ def test_the_comment_that_asks_shows_what_would_run_and_is_posted_once_for_each_
     first, second = asks(waiting)
     assert first != second
     assert second == f"/approve {name(waiting)}"
+
+
+@pytest.mark.parametrize("listed", ["", "## Verification\n\n- `$ has greet.txt hello`\n\n## Acceptance criteria\n\n"])
+def test_what_would_be_found_by_itself_is_shown_only_where_it_could_run(waiting, listed: str):
+    """Detection runs only where nothing is configured or listed; a criterion's own command does not replace it."""
+    waiting.policy = waiting.policy.model_copy(update={"checks": (), "detection": DETECTION})
+    edit(waiting, 1, body=f"{listed}{CLEAR}")
+    look(waiting.app)
+    [asked] = waiting.comments()
+    assert ("`npm ci`" in asked) is (not listed)
+    assert "check of this issue: `has greet.txt hello`" in asked
 
 
 def test_an_issue_that_waits_unchanged_costs_two_calls_a_look(waiting):
@@ -282,3 +294,12 @@ def test_two_people_may_be_needed_and_each_says_the_same_name(scene):
     say(scene, 1, command, author="bob")
     assert outcomes(scene) == [("bob", "taken")]
     assert asks(scene) == [command]
+
+
+def test_a_name_that_was_cut_is_repeated_as_it_was_typed(waiting):
+    look(waiting.app)
+    [command] = asks(waiting)
+    half = command.partition(" ")[2].partition("-")[0]
+    say(waiting, 1, f"/approve {half}", author="alice")
+    assert outcomes(waiting) == [("alice", "refused")]
+    assert f"was not taken: revision {half} is only the beginning of {name(waiting)}" in waiting.comments()[-1]

@@ -98,10 +98,7 @@ def test_the_status_begins_with_what_somebody_who_has_never_heard_of_us_needs(sc
         return body(scene).partition("## Status\n\n<!-- irontree:current -->\n")[2].partition("\n")[0]
 
     scene.publish(MANUAL_TASK)
-    assert standing() == (
-        "**Waiting for its turn.** An agent works on it once nothing that it depends on is left. "
-        "Nobody has to do anything."
-    )
+    assert standing() == ("**Waiting for its turn.** An agent will work on it. Nobody has to do anything.")
     perform(scene.app, Run(GREETING))
     perform(scene.app, Verify(GREETING))
     assert standing() == (

@@ -135,7 +135,7 @@ def test_an_audible_event_posts_one_comment_with_its_marker(scene):
 def test_a_comment_about_a_failure_names_the_check_that_failed(scene):
     scene.agent = ScriptedAgent(does(greet_txt="bye"))
     verified(scene)
-    assert "\nReason: `has greet.txt hello` fails\n" in scene.comments()[0]
+    assert "\nReason: `has greet.txt hello` fails: criterion: has greet.txt hello\n" in scene.comments()[0]
 
 
 def test_silent_events_post_none(scene):
@@ -233,7 +233,7 @@ def test_who_has_only_the_forge_sees_what_is_to_be_accepted(scene):
     """R14: the commit, the files with their counts, the change, and what the checks said at that commit."""
     comment = asking(scene, "hello\n")
     assert f"Commit `{scene.state().commit}`, which is published to `main` once it is accepted" in comment
-    assert "| `has greet.txt hello` | passed, exit code 0 |" in comment
+    assert "| criterion | `has greet.txt hello` | passed, exit code 0 |" in comment
     assert "- `greet.txt` +1 -0\n" in comment
     assert "<details>\n<summary>The change</summary>\n\n```diff\n" in comment
     assert "\n+hello\n```\n\n</details>\n" in comment

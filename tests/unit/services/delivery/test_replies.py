@@ -47,7 +47,7 @@ def verified(scene: Scene, text: str = ONE_TASK, note: str = "") -> Scene:
 
 
 def replies(scene: Scene) -> list[str]:
-    return [comment for comment in scene.comments() if comment.startswith(("Your request", "The task"))]
+    return [comment for comment in scene.comments() if comment.startswith(("Your issue", "The task"))]
 
 
 def reply_of(scene: Scene, event: str) -> str | None:
@@ -154,7 +154,8 @@ def test_after_a_persons_decision_there_may_be_a_second(scene):
     first, second = replies(scene)
     assert "ready for you to look at" in first
     assert "- it is friendly" in first
-    assert "somebody looked at the result and accepted it" in second
+    assert second.startswith("The task “Greeting” is done.\n\nAccepted by ada")
+    assert second.count("ccepted") == 1
 
 
 def test_what_was_sent_back_may_be_replied_to_when_it_converges_again(scene):

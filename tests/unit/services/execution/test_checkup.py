@@ -8,7 +8,7 @@ from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.plan import Shell
 from irontree.domain.state import Phase
-from irontree.errors import NotEligible
+from irontree.errors import NotEligible, PublicationRefused
 from irontree.ports import Blocker
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.checkup import Decider, accept, aggregate, finalize, send_back, unblock
@@ -16,6 +16,8 @@ from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.proposals.sources import propose
+from irontree.services.questions.listing import list_questions
+from irontree.services.views.history import say_issue_event
 from tests.support.approving import write_plan
 from tests.support.world import MANUAL_TASK, ONE_TASK, PARTS, Scene, accepts, does, nobody, prepared
 
@@ -57,6 +59,31 @@ def test_what_fails_when_it_has_to_be_checked_again_is_not_published(scene):
     state = accept(scene.app, 1, ADA)
     assert (state.last_event, state.phase) == ("checkup_accept_publication_failed", Phase.PENDING)
     assert scene.repository.remote["main"] == before
+
+
+def test_what_cannot_be_published_yet_is_not_said_to_be_accepted(scene):
+    """As with changes at the same paths in a checkout without a remote: what to do is said, also in listings."""
+    pending(scene)
+    way = "commit or stash them"
+
+    def refuse(_sha: str) -> None:
+        raise PublicationRefused("README.md", reason="checkout-not-clean", remedy=f"{way}, then go on")
+
+    scene.repository.before_push = refuse
+    state = accept(scene.app, 1, ADA)
+    assert (state.last_event, state.phase) == ("checkup_accept_publication_failed", Phase.PENDING)
+    assert say_issue_event(scene.last()) == f"not accepted yet: README.md. What to do: {way}, then accept again"
+    [asked] = list_questions(scene.app, scene.world, ())
+    assert asked.said == f"not accepted yet: README.md. {way}, then accept again"
+
+
+def test_it_is_not_said_that_checks_have_run_where_there_are_none(scene):
+    scene.publish("# Toy\n\n## Greeting\n\n- [ ] it is lovely (manual)\n")
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    accept(scene.app, 1, ADA)
+    assert scene.notes.lines
+    assert not [line for line in scene.notes.lines if "have already run" in line]
 
 
 def test_accepting_where_nothing_changed_publishes_nothing(scene):
