@@ -307,7 +307,7 @@ class GitRepository:
         clone = PrivateClone(folder, self.git, self.locks.common_dir)
         settings = cache(lambda: self.git.repo.settings)
         scrubbed = scrubbed_environment(self.environment)
-        return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self._keep_from, settings)
+        return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self.keep, settings)
 
     def remove_leftovers(self) -> int:
         """Remove locks, temporaries and half-made clones that a killed git left in the workspaces; returns how many."""
@@ -319,7 +319,7 @@ class GitRepository:
         """The object stores that its workspaces borrow from; git has to read them wherever it runs for a workspace."""
         return object_stores(self.locks.common_dir)
 
-    def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
+    def keep(self, sha: str, ref: str, source: Workspace | None = None) -> None:
         """Point `refs/irontree/...` *ref* at *sha*, fetched from *source*; idempotent.
 
         Raises GitFailed if *ref* holds a commit that *sha* does not descend from.
@@ -456,9 +456,6 @@ class GitRepository:
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone, archived streams excepted (R13)."""
         return backup.lost(self.git)
-
-    def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:
-        self.keep(sha, ref, source=source)
 
     def _git_of(self, workspace: Path) -> Git:
         environment = workspace_environment(self.environment, workspace)

@@ -135,6 +135,6 @@ def test_a_plus_stands_only_before_what_is_fetched_to_a_tracking_branch_or_to_th
     assert not any("push" in found for _, found in plus)
 
 
-def test_a_ref_is_deleted_only_if_another_of_ours_contains_it():
+def test_a_ref_is_deleted_only_if_another_of_ours_contains_it_or_it_is_the_backup_and_cannot_be_read():
     deleting = [where.partition(":")[0] for where, found in CALLS if "update-ref" in found and "-d" in found]
-    assert deleting == ["repository.py"]
+    assert deleting == ["backup.py", "repository.py"]

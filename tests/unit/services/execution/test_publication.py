@@ -249,7 +249,7 @@ def test_what_repeating_cannot_cure_blocks_at_once(committed, reason):
     committed.repository.failures += [PublicationRefused("no", reason=reason, remedy="ask an admin")]
     state = verify(committed.app, 1)
     assert (state.last_event, state.blocking_check) == ("checkup_preflight_blocked", reason)
-    assert committed.last().meta["remedy"] == "ask an admin"
+    assert committed.last().meta["remedy"] == "ask an admin, then accept again"
     assert committed.cancel.pauses == []
 
 
@@ -290,7 +290,7 @@ def test_an_outage_leaves_it_pending(pending):
 def test_a_refusal_leaves_it_pending_and_says_what_to_do(pending):
     pending.repository.failures += [PublicationRefused("protected", reason="protected-branch", remedy="ask an admin")]
     assert accept(pending.app, 1, Decider("ada")).phase is Phase.PENDING
-    assert pending.last().meta["remedy"] == "ask an admin"
+    assert pending.last().meta["remedy"] == "ask an admin, then accept again"
 
 
 def test_a_conflict_at_acceptance_blocks_for_only_new_work_can_cure_it(pending):
