@@ -95,7 +95,9 @@ def test_a_loop_whose_transitions_are_used_up_asks_itself_and_goes_on_when_it_ge
         assert [run.id for run in toy.suspended()] == [asking.id]
         assert toy.app.lease.holder() is None
         assert "2" in toy.asked(asking.id).description
-        assert "`/extend N`, `/stop`" in toy.app.forge().comments(1)[-1].body, "told under the issue by then"
+        assert "- `/extend N`: allow more transitions\n- `/stop`: " in toy.app.forge().comments(1)[-1].body, (
+            "told under the issue by then"
+        )
         toy.answer(asking.id, "allow more transitions", count=5)
         assert toy.rest(loop_id).state_name == "Goal reached"
     assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_budget_extended", "loop_resumed", "loop_completed"]

@@ -249,7 +249,7 @@ def test_what_repeating_cannot_cure_blocks_at_once(committed, reason):
     committed.repository.failures += [PublicationRefused("no", reason=reason, remedy="ask an admin")]
     state = verify(committed.app, 1)
     assert (state.last_event, state.blocking_check) == ("checkup_preflight_blocked", reason)
-    assert committed.last().meta["remedy"] == "ask an admin, then accept again"
+    assert committed.last().meta["remedy"] == "ask an admin"
     assert committed.cancel.pauses == []
 
 
