@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sized
 
 from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from irontree.domain.text import counted
 from irontree.flows.runs.recovery import (
     fails_if_refused,
     hold_liveness,
@@ -46,8 +46,4 @@ async def janitor(repository: str) -> State[None]:
     dead += found.dead
     for line in (*dead, *comments, *found.approving, *found.going, *found.closed):
         get_run_logger().info(line)
-    return Completed(message=f"{_count(dead, 'dead run')}, {_count(found.going, 'open loop')}")
-
-
-def _count(found: Sized, what: str) -> str:
-    return f"{len(found)} {what}{'' if len(found) == 1 else 's'}"
+    return Completed(message=f"{counted(len(dead), 'dead run')}, {counted(len(found.going), 'open loop')}")

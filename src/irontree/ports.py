@@ -6,7 +6,7 @@ adapters pass. Foreign exceptions are mapped to `irontree.errors` inside the ada
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -632,7 +632,7 @@ class Comments(Protocol):
 class Labels(Protocol):
     """Labels of a repository and of its issues."""
 
-    def ensure_labels(self, labels: Sequence[Label]) -> None:
+    def ensure_labels(self, labels: Collection[Label]) -> None:
         """Create missing labels; leave existing ones as they are."""
 
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:

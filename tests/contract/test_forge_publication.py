@@ -13,7 +13,7 @@ import pytest
 
 from irontree.errors import RemoteUnavailable, RequirementsRefused
 from irontree.ports import Forge, Label
-from irontree.services.delivery.deliver import MANAGED_LABELS
+from irontree.services.delivery.deliver import LABELS
 from irontree.services.execution.publish import PublishedNodes, publish
 from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
@@ -115,7 +115,7 @@ def test_of_two_publishers_at_once_the_later_takes_what_the_earlier_made(stage: 
 
 def test_a_lost_answer_leaves_one_issue_and_publication_goes_on(fallible: FallibleStage, clone):
     scene = clone(fallible.ours)
-    fallible.ours.ensure_labels([*MANAGED_LABELS, Label("enhancement", "ededed")])  # the next write is of an issue
+    fallible.ours.ensure_labels([*LABELS.values(), Label("enhancement", "ededed")])  # the next write is of an issue
     fallible.lose_next_answer()
     with pytest.raises(RemoteUnavailable):
         publish_document(scene)

@@ -42,7 +42,7 @@ from irontree.ports import RepositoryFacts
 from irontree.repository import GitRepository
 from irontree.repository.backup import LOG_REF, fetch, versions
 from irontree.services.consistency.audit import AuditFinding, audit
-from irontree.services.delivery.deliver import MANAGED_LABELS
+from irontree.services.delivery.deliver import LABELS
 from irontree.services.work.preflight import tracker_blockers
 from irontree.store.archive import restore
 from irontree.store.layout import Layout, create
@@ -180,7 +180,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
     blocked = tuple(blocker.message for blocker in tracker_blockers(about)) if about else ()
     if not blocked:
         with app.driver.hold("init, labels", wait_seconds=LABELS_WAIT):
-            forge.ensure_labels(MANAGED_LABELS)
+            forge.ensure_labels(LABELS.values())
     left = (*blocked, *open_points(facts, config))
     is_committed = git.committed(layout.shown(layout.config)) == layout.config.read_bytes()
     return InitOutcome(

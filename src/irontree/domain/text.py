@@ -30,6 +30,11 @@ def few(items: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(items[:most])}{f' and {rest} more' if rest > 0 else ''}"
 
 
+def counted(number: int, what: str) -> str:
+    """`1 commit`, `3 commits`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 # --- Characters that move a cursor, hide text, or show it in another order than it is in
 
 

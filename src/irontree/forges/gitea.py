@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
@@ -140,7 +140,7 @@ class GiteaForge:
         """Assign these accounts to what was just made: Gitea replaces the assignees."""
         self._write("PATCH", f"issues/{number}", f"issue #{number}", {"assignees": [*logins]})
 
-    def ensure_labels(self, labels: Sequence[Label]) -> None:
+    def ensure_labels(self, labels: Collection[Label]) -> None:
         """Create those that are missing; leave existing ones as they are."""
         self._know_labels(label.name for label in labels)
         for label in labels:

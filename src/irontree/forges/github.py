@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property, partial
@@ -147,7 +147,7 @@ class GithubForge:
 
     # --- labels -------------------------------------------------------------------------------------------
 
-    def ensure_labels(self, labels: Sequence[Label]) -> None:
+    def ensure_labels(self, labels: Collection[Label]) -> None:
         """Create those that are missing; names differ by more than case."""
         path = self._client.path("labels")
         if not self._labels.issuperset(label.name.casefold() for label in labels):

@@ -10,7 +10,7 @@ checks/{sha}.yml                 name: {state, description, url}
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Unpack, get_args
 
@@ -135,7 +135,7 @@ class LocalForge(LocalFiles):
 
     # --- labels -------------------------------------------------------------------------------------------
 
-    def ensure_labels(self, labels: Sequence[Label]) -> None:
+    def ensure_labels(self, labels: Collection[Label]) -> None:
         """Append those that `labels.yml` does not name; what is there stays as it is."""
         path = self._folder / "labels.yml"
         with self._writing():

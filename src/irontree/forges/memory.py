@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
 
@@ -183,7 +183,7 @@ class MemoryForge:
 
     # --- labels -------------------------------------------------------------------------------------------
 
-    def ensure_labels(self, labels: Sequence[Label]) -> None:
+    def ensure_labels(self, labels: Collection[Label]) -> None:
         for label in labels:
             self.tracker.labels.setdefault(label.name, label)
 

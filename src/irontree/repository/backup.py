@@ -50,7 +50,8 @@ def back_up(git: Git, folder: Path) -> str:
         except GitFailed:
             index.unlink(missing_ok=True)  # perhaps cut short by a power failure; it is only a cache
             tree = _write_tree(git, index)
-        remove_unreadable(git)
+        if wrong:
+            remove_unreadable(git)
         _commit(git, tree)
     return wrong
 

@@ -13,10 +13,9 @@ from irontree.domain.commands import Intent, Issues, OpenIssues, resolve_intent
 from irontree.domain.gates import key_of_approval
 from irontree.domain.issues import Issue
 from irontree.domain.plan import Plan
-from irontree.domain.state import COLORS, DESCRIPTIONS, NEEDS_BREAKDOWN, Phase, TaskState
+from irontree.domain.state import NEEDS_BREAKDOWN, Phase, TaskState
 from irontree.errors import ApprovalRefused, Busy, NeedsBreakdown, NotEligible, NothingToDo, RemoteFailed
-from irontree.ports import Label
-from irontree.services.delivery.deliver import deliver
+from irontree.services.delivery.deliver import LABELS, deliver
 from irontree.services.execution.publish import PublishedNodes, go_on, publish, release_approved
 from irontree.services.execution.steps import settle_leftovers
 from irontree.services.loops.choice import loop_for, refuse_at_work, refuse_beside_loop, replace_open, require_at_rest
@@ -79,7 +78,7 @@ def require_adoptable(app: App, world: World, number: int) -> Issue:
 def mark_composite(app: App, number: int) -> None:
     """Set the label that asks for splitting; if the forge fails, only a warning is shown (contract, labels)."""
     try:
-        app.forge().ensure_labels([Label(NEEDS_BREAKDOWN, COLORS[NEEDS_BREAKDOWN], DESCRIPTIONS[NEEDS_BREAKDOWN])])
+        app.forge().ensure_labels([LABELS[NEEDS_BREAKDOWN]])
         app.forge().set_labels(number, add=[NEEDS_BREAKDOWN])
     except RemoteFailed as error:
         app.progress.note(f"warning: #{number} has no label {NEEDS_BREAKDOWN}: {error.message}")

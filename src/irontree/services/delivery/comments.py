@@ -134,10 +134,7 @@ def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEv
     return comment_text(app, record.event.event, view)
 
 
-ASKS_ACCEPTANCE: Final = "verify_pending_acceptance"
-
-
-_DECIDED_ON: Final = {ASKS_ACCEPTANCE: Phase.PENDING, "verify_failed_terminal": Phase.TERMINAL}
+_DECIDED_ON: Final = {"verify_pending_acceptance": Phase.PENDING, "verify_failed_terminal": Phase.TERMINAL}
 """The events whose comments show what a person decides on, while that is asked."""
 _OUTPUT_LINES: Final = 20
 _OUTPUT_CHARACTERS: Final = 6000

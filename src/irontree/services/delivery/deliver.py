@@ -55,7 +55,7 @@ from irontree.services.views.report import criteria_of, done_by
 
 Labels: TypeAlias = tuple[str, ...]
 _FOLLOW: Final = MANAGED | {ADOPTED}
-MANAGED_LABELS: Final = tuple(Label(name, color, DESCRIPTIONS[name]) for name, color in COLORS.items())
+LABELS: Final = {name: Label(name, color, DESCRIPTIONS[name]) for name, color in COLORS.items()}
 
 
 def deliver(app: App, world: World, issue_number: int, *, present: Labels | None = None) -> EffectLedger:
@@ -149,7 +149,7 @@ def _set_labels(app: App, state: TaskState, *, ensure: bool, present: Labels | N
     if present is not None and frozenset(present) & _FOLLOW == wanted:
         return
     if ensure:
-        app.forge().ensure_labels(MANAGED_LABELS)
+        app.forge().ensure_labels(LABELS.values())
     app.forge().set_labels(state.issue_number, add=sorted(wanted), remove=sorted(MANAGED - wanted))
 
 

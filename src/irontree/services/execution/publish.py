@@ -25,7 +25,7 @@ from irontree.domain.state import AT_FIRST, Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES
 from irontree.errors import FORGE_FAILED, ConfigRefused, RemoteFailed, RequirementsRefused
 from irontree.ports import EffectLedger
-from irontree.services.delivery.deliver import MANAGED_LABELS, Labels, deliver, refresh
+from irontree.services.delivery.deliver import LABELS, Labels, deliver, refresh
 from irontree.services.delivery.issue_text import issue_body
 from irontree.services.proposals.adoption import number_of
 from irontree.services.proposals.approval import publication_order
@@ -167,7 +167,7 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str, there: _IssuesThere
 def _first_labels(app: App) -> tuple[str, ...]:
     """The labels of a new task, to be given with its issue; none if they cannot be made now: delivery says why."""
     try:
-        app.forge().ensure_labels(MANAGED_LABELS)
+        app.forge().ensure_labels(LABELS.values())
     except FORGE_FAILED:
         return ()
     return tuple(sorted(AT_FIRST))

@@ -1,4 +1,4 @@
-"""What only comments on its issue approve, because of the gate of approvals (R20, decision 13)."""
+"""What only comments on its issue approve, because of the gate of approvals (R20, decision 0013)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from irontree.app import App
 from irontree.domain.plan import PublishPolicy
-from irontree.domain.text import few
+from irontree.domain.text import counted, few
 from irontree.domain.values import short_sha
 from irontree.services.record import World
 
@@ -27,7 +27,7 @@ def unpushed(app: App, target: PublishPolicy) -> tuple[str, ...]:
     count = app.repository.standing(target).ahead
     if not count:
         return ()
-    are = "1 commit is" if count == 1 else f"{count} commits are"
+    are = f"{counted(count, 'commit')} {'is' if count == 1 else 'are'}"
     return (
         f"{are} on your own {target.target_branch} and not on {target.remote}: work starts without them (git push)",
     )
@@ -43,9 +43,11 @@ def lagging(app: App, where: Iterable[PublishPolicy]) -> Iterator[tuple[str, str
     for target in where:
         found = app.repository.standing(target)
         if found.behind:
-            commits = "1 commit" if found.behind == 1 else f"{found.behind} commits"
             why = f" and cannot follow: {found.in_the_way}" if found.in_the_way else ""
-            yield f"your own {target.target_branch} is {commits} behind {_named(target)}{why}", found.remedy
+            yield (
+                f"your own {target.target_branch} is {counted(found.behind, 'commit')} behind {_named(target)}{why}",
+                found.remedy,
+            )
 
 
 def _named(target: PublishPolicy) -> str:

@@ -16,6 +16,7 @@ from irontree.domain.external import BY_CHECK
 from irontree.domain.meta import AgentMeta, Meta
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import counted
 from irontree.domain.values import NOT_APPLICABLE, short_sha
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import LineCount, Projection, Stream
@@ -153,7 +154,7 @@ def _checks_in_words(report: CheckReport) -> str:
     if not every:
         return "no check ran"
     of = "" if passed == every else f" of {every}"
-    return f"{passed}{of} check{'' if every == 1 else 's'} passed"
+    return f"{passed}{of} {'check' if every == 1 else 'checks'} passed"
 
 
 def criteria_of(app: App, state: TaskState, plan: Plan, node: PlanNode) -> tuple[Coverage, ...]:
@@ -238,7 +239,7 @@ def observed(completed: Record[IssueEvent] | None, files: tuple[str, ...], repor
     code = f" with code {agent.exit_code}" if agent.exit_code else ""
     end = f"{agent.ended or 'cut off, its commit was found'}{code}"
     passed = sum(result.passed for result in report.results)
-    what = f"{len(files)} file{'' if len(files) == 1 else 's'} changed" if files else "nothing changed"
+    what = f"{counted(len(files), 'file')} changed" if files else "nothing changed"
     spent = _spent(agent)
     return "; ".join((f"it {end}", what, f"{passed} of {len(report.results)} checks pass", *spent))
 
