@@ -31,7 +31,7 @@ from irontree.domain.events import (
 )
 from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
+from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, NotEligible
 from irontree.ports import CheckRunner
 from irontree.services.execution.publication import (
     Never,
@@ -119,7 +119,7 @@ def _not_reviewed(app: App, state: TaskState, found: NoVerdict) -> TaskState:
 def check(app: App, subject: Subject, sha: str) -> CheckReport:
     """The results of the approved commands at *sha*: the stored ones if they still count, else run now and stored."""
     workspace = app.repository.workspace("verify", subject.plan.policy.workspace)
-    stored = app.results.load(subject.state.issue_number, sha)
+    stored = _stored(app, subject, sha)
     if stored and _counts(stored, subject):
         if stored.results:
             app.progress.note(f"the checks have already run at {sha[:7]}")
@@ -138,6 +138,15 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
     )
     app.results.save(report)
     return report
+
+
+def _stored(app: App, subject: Subject, sha: str) -> CheckReport | None:
+    """The stored results, if they can be shown to be ours."""
+    try:
+        return app.results.load(subject.state.issue_number, sha)
+    except LogDamaged as error:
+        app.progress.note(f"the checks run again: {error.message}")
+        return None
 
 
 def _counts(stored: CheckReport, subject: Subject) -> bool:
