@@ -88,8 +88,11 @@ _RUNNERS: Final = frozenset(
     }
 )
 """Programs of which a later word names what is run."""
-_CONFIGURED_BY: Final = frozenset({"-c", "--config", "--config-file", "--rcfile", "--settings", "-f", "--file", "-p"})
-"""Options whose value may be a file that says what is done."""
+_CONFIGURED_BY: Final = frozenset({"--config", "--config-file", "--rcfile", "--settings", "--makefile"})
+"""Options whose value may be a file that says what is done; short ones mean other things elsewhere."""
+_CONFIGURED_BY_SHORT: Final = frozenset(
+    {("make", "-f"), ("gmake", "-f"), ("pytest", "-c"), ("tsc", "-p"), ("jest", "-c")}
+)
 
 
 def changes_checks(
@@ -144,9 +147,10 @@ def _run_by(commands: Iterable[str]) -> frozenset[str]:
 
 def _run(command: str) -> Iterator[str]:
     words = [word.strip("'\"") for word in command.split()]
+    called = {word.rpartition("/")[2] for word in words}
     for word, following in pairwise((*words, "")):
         option, _, value = word.partition("=")
-        if option in _CONFIGURED_BY:
+        if option in _CONFIGURED_BY or any((program, option) in _CONFIGURED_BY_SHORT for program in called):
             yield value or following
         if word == "-m":
             path = following.replace(".", "/")

@@ -12,7 +12,9 @@ NODE = PlanNode(
     task_key="greet",
     title="Greet",
     verification=("sh scripts/check.sh --all",),
-    criteria=(Criterion(text="lints", command="python -m tools.lint app.py && grep -q new data.txt"),),
+    criteria=(
+        Criterion(text="lints", command="python -m tools.lint app.py && test -f data.txt && grep -q new data.txt"),
+    ),
 )
 
 
