@@ -50,7 +50,7 @@ def open_app(
     registry = _ChildRegistry()
     children = ChildProcesses(registry, environment=environment)
     progress = progress or NoProgress()
-    repository = open_repository(start, children, platformdirs.user_cache_path(), environment, progress.note)
+    repository = open_repository(start, children, *_folders(), environment, progress.note)
     layout = Layout(repository.root)
     _require_home(repository, layout, host)
     equipment = _Equipping(repository, layout, children, environment)
@@ -110,7 +110,12 @@ def set_up(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepos
 
 def open_set_aside(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepository:
     """The repository that *start* is in, whether it has a home here or not. Raises NotARepository."""
-    return open_repository(start, ChildProcesses(_ChildRegistry()), platformdirs.user_cache_path(), environment)
+    return open_repository(start, ChildProcesses(_ChildRegistry()), *_folders(), environment)
+
+
+def _folders() -> tuple[Path, Path]:
+    """The user's folders for what can be made again, and for what is believed."""
+    return platformdirs.user_cache_path(), platformdirs.user_state_path()
 
 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:

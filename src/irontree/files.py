@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -149,9 +150,14 @@ def overwrite(path: Path, data: bytes) -> bytes:
             os.close(descriptor)
 
 
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder, and no link to one."""
+    return path.is_dir() and not path.is_symlink()
+
+
 def remove(path: Path) -> None:
     """Remove a file, a link or a whole folder; a missing one is not an error."""
-    if path.is_dir() and not path.is_symlink():
+    if is_folder(path):
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
@@ -172,6 +178,93 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 
 def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+# --- Files in a folder that others write: never through a link (R4)
+
+_STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def folder_beneath(root: Path, path: str = "", *, create: bool = False) -> Iterator[int]:
+    """A descriptor of the folder *path* below *root*, opened step by step and never through a link.
+
+    With *create*, what is missing is made. Raises OSError, for a link or another file in the way too.
+    """
+    descriptor = os.open(root, _STEP)
+    try:
+        for name in filter(None, path.split("/")):
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=descriptor)
+            below = open_below(descriptor, name)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_below(within: int, name: str) -> int:
+    """A descriptor of the folder of that name in the one open as *within*. Raises OSError, for a link too."""
+    return os.open(_plain(name), _STEP, dir_fd=within)
+
+
+def read_beneath(root: Path, path: str, limit: int) -> bytes | None:
+    """The content of the regular file *path* below *root*, at most *limit* bytes of it.
+
+    `None` if there is none: for a link in its place or on the way to it, a pipe, a device, or what cannot be read.
+    """
+    folder, _, name = path.rpartition("/")
+    try:
+        with folder_beneath(root, folder) as within:
+            return _read_regular(os.open(_plain(name), os.O_RDONLY | _AT_ONCE, dir_fd=within), limit)
+    except OSError:
+        return None
+
+
+def read_regular(path: Path, limit: int) -> bytes | None:
+    """The same for a file whose folder is trusted."""
+    return read_beneath(path.parent, path.name, limit)
+
+
+def _read_regular(descriptor: int, limit: int) -> bytes | None:
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+
+
+def write_beneath(root: Path, path: str, data: bytes) -> None:
+    """Write the file *path* below *root* anew, in place of what has its name, a link too; folders are made.
+
+    Raises OSError, for a link or another file in place of a folder too.
+    """
+    folder, _, name = path.rpartition("/")
+    with folder_beneath(root, folder, create=True) as within:
+        remove_at(within, name)
+        descriptor = os.open(_plain(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | _AT_ONCE, 0o666, dir_fd=within)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+
+
+def remove_at(within: int, name: str) -> None:
+    """Remove what has that name in the folder open as *within*: a file, a link, or a folder with all that is in it."""
+    try:
+        is_folder = stat.S_ISDIR(os.stat(_plain(name), dir_fd=within, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return
+    if is_folder:
+        shutil.rmtree(name, dir_fd=within)
+    else:
+        os.unlink(name, dir_fd=within)
+
+
+_AT_ONCE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def _plain(name: str) -> str:
+    if name in ("", ".", ".."):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    return name
 
 
 # --- Kernel file locks

@@ -695,8 +695,6 @@ class Committed(NamedTuple):
     files: tuple[str, ...]
     dropped: tuple[str, ...] = ()
     """Paths that hooks or the agent left outside the commit."""
-    joined: tuple[str, ...] = ()
-    """Commits that the agent made itself, oldest first (`abc1234 subject`): their changes are in this one."""
 
 
 class CommitRefused(NamedTuple):
@@ -747,7 +745,7 @@ class Document(NamedTuple):
     text: str
 
 
-WorkspaceName = Literal["run", "verify", "review"]
+WorkspaceName = Literal["run", "verify", "review", "hooks"]
 """The workspaces: for agents' changes, for checks, and for reading agents; none sees what another left (R4)."""
 
 
@@ -762,7 +760,7 @@ class Workspace(Protocol):
         """Detach HEAD at *base*, clean but for ignored caches; with *tree_of*, files as in that commit; run set-up."""
 
     def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
-        """Commit on *base* everything that differs from it (agent's commits folded in); `None` if nothing does.
+        """Commit on *base* all files that differ from it, whatever the agent did with git; `None` if none does.
 
         Raises EnvironmentRefused if the workspace was removed, or git fails.
         """
@@ -774,7 +772,7 @@ class Workspace(Protocol):
         """
 
     def salvage(self, base: str, ref: str) -> str | None:
-        """Keep all that differs from *base* (commits, edits, untracked) under *ref* in the user's repository."""
+        """Keep all files that differ from *base* under *ref* in the user's repository; `None` if there are none."""
 
     def merge(self, ours: str, theirs: str, message: str) -> str | None:
         """Merge commit of the two, or None on conflict (workspace is left clean)."""
@@ -856,13 +854,13 @@ class Repository(Protocol):
         """The private workspace of that name, created on first use."""
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
-        """Point `refs/irontree/...` *ref* at *sha*, fetched from *source*; idempotent."""
+        """Point `refs/irontree/...` *ref* at *sha*, which was made in *source* if one is named; idempotent."""
 
     def read_ref(self, ref: str) -> str | None:
         """The commit *ref* points at; None if there is no such ref."""
 
     def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
-        """The commit in `base..HEAD` of *source* whose trailer carries *token*."""
+        """The commit that was made last in *source*, on *base*, if its trailer carries *token*."""
 
     def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
         """Push *sha* to the target, which must contain *onto*, the tip that *sha* was checked on top of (R5).

@@ -61,11 +61,21 @@ class Project:
     children: ChildProcesses
 
     @property
+    def state(self) -> Path:
+        """Where what is believed goes."""
+        return self.cache.with_name("state-root")
+
+    @property
+    def store(self) -> Path:
+        """The private store, with the commits made in workspaces."""
+        return self.state / "irontree" / self.repository.id / "store.git"
+
+    @property
     def repository(self) -> GitRepository:
         return self.opened()
 
     def opened(self, start: Path | None = None, **variables: str) -> GitRepository:
-        return open_repository(start or self.root, self.children, self.cache, {**os.environ, **variables})
+        return open_repository(start or self.root, self.children, self.cache, self.state, {**os.environ, **variables})
 
     @property
     def target(self) -> PublishPolicy:

@@ -82,13 +82,20 @@ def git_environment(base: Mapping[str, str]) -> dict[str, str]:
     return kept | ({"LANG": everywhere, "LC_CTYPE": everywhere} if everywhere else {}) | _NEVER_ASK
 
 
-def workspace_environment(base: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Git's environment in the workspace *folder*: hooks run there, and an agent may have changed what they call.
+def store_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """Git's environment for the private store: of the user's settings it reads those alone that are written for it."""
+    return git_environment(scrubbed_environment(base, _SIGNING)) | {
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+    }
 
-    Without its `.git`, a workspace must not pass for part of a repository around it, such as the user's home.
+
+def hooks_environment(base: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Git's environment in *folder*, where hooks run: they may call what an agent has changed.
+
+    Without its `.git`, the folder must not pass for part of a repository around it, such as the user's home.
     """
-    scrubbed = git_environment(scrubbed_environment(base, (*_KEPT, *_SIGNING)))
-    return scrubbed | {"GIT_CEILING_DIRECTORIES": str(folder.parent), "GIT_NO_REPLACE_OBJECTS": "1"}
+    return git_environment(scrubbed_environment(base, _KEPT)) | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
 
 
 class _Use(threading.local):

@@ -164,9 +164,9 @@ class UsersLocks:
 
 @dataclass(frozen=True, slots=True)
 class PrivateLocks:
-    """Those in a workspace, where nobody but us works."""
+    """Those of our own repositories and indexes in *folder*, where nobody but us works."""
 
-    git_dir: Path
+    folder: Path
 
     def during(
         self,
@@ -178,14 +178,16 @@ class PrivateLocks:
 
     def clear(self, standing: str = "") -> Collection[Path]:  # noqa: ARG002 - all are ours
         """Remove them all."""
-        found = self.found()
+        found = tuple(self._found())
         for path in found:
             path.unlink(missing_ok=True)
         return found
 
-    def found(self) -> tuple[Path, ...]:
-        """Those that are there."""
-        return (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock"))
+    def _found(self) -> Iterator[Path]:
+        yield from self.folder.glob("*.lock")
+        for git_dir in self.folder.glob("*.git"):
+            yield from git_dir.glob("*.lock")
+            yield from (git_dir / "refs").rglob("*.lock")
 
 
 def _takes_no_locks(argv: Sequence[str]) -> bool:

@@ -30,17 +30,16 @@ from irontree.processes.containers import scrubbed_environment
 from irontree.repository import backup, publication
 from irontree.repository.backup import LOG_REF, OURS
 from irontree.repository.checkout import changed_paths, without
-from irontree.repository.clone import PrivateClone, object_stores, remove_half_made
-from irontree.repository.git import FETCH, STATE_FOLDER, Git, git_environment, shown, way_past, workspace_environment
+from irontree.repository.git import FETCH, STATE_FOLDER, Git, git_environment, shown, way_past
 from irontree.repository.location import common_dir, main_worktree
-from irontree.repository.locks import PrivateLocks, UsersLocks
+from irontree.repository.locks import UsersLocks
 from irontree.repository.moving import Moving
 from irontree.repository.publication import local_branch, no_branch, tracking_branch
 from irontree.repository.settings import Settings, parse_settings
+from irontree.repository.store import PrivateStore, remove_half_made
 from irontree.repository.workspace import GitWorkspace
 
 _BATCH = 500
-_TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
 
 
 def _silent(_: str) -> None:
@@ -51,13 +50,15 @@ def open_repository(
     start: Path,
     children: ChildProcesses,
     cache_root: Path,
+    state_root: Path,
     environment: Mapping[str, str],
     note: Callable[[str], None] = _silent,
 ) -> GitRepository:
     """Open the repository that *start* is in, from whatever linked worktree or subfolder.
 
-    Workspaces go to `cache_root/irontree/<repo-id>/`. *environment* is the caller's; *note* is told in one line each
-    what of a killed git was put right. Raises NotARepository.
+    Workspaces go to `cache_root/irontree/<repo-id>/`, what is believed to `state_root/irontree/<repo-id>/`.
+    *environment* is the caller's; *note* is told in one line each what of a killed git was put right. Raises
+    NotARepository.
     """
     if not start.is_dir():
         raise NotARepository(f"{start} is not a folder", remedy="go to a git repository")
@@ -65,7 +66,7 @@ def open_repository(
     root = main_worktree(git)
     usual = root / ".git"
     locks = UsersLocks(root, usual if usual.is_dir() else common_dir(git), note)
-    return GitRepository(replace(git.at(root), locks=locks), locks, cache_root, environment)
+    return GitRepository(replace(git.at(root), locks=locks), locks, cache_root, state_root, environment)
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class GitRepository:
     git: Git
     locks: UsersLocks
     cache_root: Path
+    state_root: Path
     environment: Mapping[str, str] = field(repr=False)
 
     @contextmanager
@@ -303,30 +305,26 @@ class GitRepository:
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
-        folder = self._cache() / name
-        clone = PrivateClone(folder, self.git, self.locks.common_dir)
         settings = cache(lambda: self.git.repo.settings)
         scrubbed = scrubbed_environment(self.environment)
-        return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self.keep, settings)
+        return GitWorkspace(name, self._cache() / name, self._store(), policy, scrubbed, self.keep, settings)
 
     def remove_leftovers(self) -> int:
-        """Remove locks, temporaries and half-made clones that a killed git left in the workspaces; returns how many."""
-        folder = self._cache()
-        clones = (PrivateClone(path, self.git, self.locks.common_dir) for path in folder.glob("*") if path.is_dir())
-        return remove_half_made(folder) + sum(clone.remove_leftovers() for clone in clones)
+        """Remove what a killed git left half made in the state folder and beside the workspaces; returns how many."""
+        return remove_half_made(self._cache()) + self._store().remove_leftovers()
 
     def stores(self) -> tuple[Path, ...]:
-        """The object stores that its workspaces borrow from; git has to read them wherever it runs for a workspace."""
-        return object_stores(self.locks.common_dir)
+        """The objects that the `.git` of its workspaces borrows; git has to read them wherever it runs there."""
+        return self._store().history.lent
 
     def keep(self, sha: str, ref: str, source: Workspace | None = None) -> None:
-        """Point `refs/irontree/...` *ref* at *sha*, fetched from *source*; idempotent.
+        """Point `refs/irontree/...` *ref* at *sha*, fetched from the private store if a *source* is named; idempotent.
 
         Raises GitFailed if *ref* holds a commit that *sha* does not descend from.
         """
         try:
-            self.git.change(*FETCH, str(source.path) if source else ".", f"{sha}:{ref}")
-        except GitFailed:  # no error if it was fetched before, and the workspace wiped since
+            self.git.change(*FETCH, str(self._store().git_dir) if source else ".", f"{sha}:{ref}")
+        except GitFailed:  # no error if it was fetched before, and the store wiped since
             if self.read_ref(ref) != sha:
                 raise
 
@@ -335,11 +333,8 @@ class GitRepository:
         return self.git.repo.commit_of(ref)
 
     def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
-        """The one commit in `base..HEAD` of *source* with an `Irontree-…` trailer that holds *token*."""
-        if not source.path.is_dir() or (repo := self._git_of(source.path).repo).stands_at(base):
-            return None
-        text = repo.git.log(_TRAILERS, f"{base}..HEAD", with_exceptions=False)  # which may not be known there
-        found = [sha for sha, tokens in _trailers(text) if token in tokens]
+        """The commit that was made last in *source*, on *base*, if an `Irontree-…` trailer of it holds *token*."""
+        found = [sha for sha, tokens in _trailers(self._store().log_of_made(source.path, base)) if token in tokens]
         return found[0] if len(found) == 1 else None
 
     def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
@@ -460,20 +455,24 @@ class GitRepository:
         """Paths that the log's backup held and that are gone, archived streams excepted (R13)."""
         return backup.lost(self.git)
 
-    def _git_of(self, workspace: Path) -> Git:
-        environment = workspace_environment(self.environment, workspace)
-        return Git(workspace, self.git.children, environment, PrivateLocks(workspace / ".git"))
-
     @property
     def _moving(self) -> Moving:
         return Moving(self.git, self.locks.common_dir, self.locks.note)
 
+    def _store(self) -> PrivateStore:
+        folder = self._elsewhere("state", self.state_root)
+        return PrivateStore(folder, self.git, self.locks.common_dir, self.environment)
+
     def _cache(self) -> Path:
-        folder = self.cache_root / "irontree" / self.id
+        return self._elsewhere("cache", self.cache_root)
+
+    def _elsewhere(self, what: str, root: Path) -> Path:
+        """The folder of this repository in the user's folder *root*, which must not be inside the repository."""
+        folder = root / "irontree" / self.id
         if folder.is_relative_to(self.root):
             raise EnvironmentRefused(
-                f"the cache folder {self.cache_root} is inside the repository, where tools would find its files",
-                remedy="set XDG_CACHE_HOME to a folder elsewhere",
+                f"the {what} folder {root} is inside the repository, where tools would find its files",
+                remedy=f"set XDG_{what.upper()}_HOME to a folder elsewhere",
             )
         return folder
 

@@ -1,30 +1,27 @@
-"""The user's git settings, and which of them a private workspace gets (R4)."""
+"""The user's git settings, and which of them the private store and the workspaces get (R4)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
 
-# Committer, signing, and conversions of file contents. Values of all scopes, because a user's
-# `includeIf "gitdir:~/work/"` does not apply in the cache folder.
+# What of the user's settings the private store gets: committer, signing, and conversions of file contents. Values of
+# all scopes, because a user's `includeIf "gitdir:~/work/"` does not apply in the state folder.
 _CARRIED_SECTIONS = ("user.", "author.", "committer.", "gpg.", "filter.", "merge.", "lfs.", "i18n.")
-_CARRIED = frozenset(
-    {
-        "commit.gpgsign",
-        "core.attributesfile",
-        "core.autocrlf",
-        "core.commentchar",
-        "core.eol",
-        "core.excludesfile",
-        "core.hookspath",
-        "core.safecrlf",
-        "core.whitespace",
-    }
-)
+_LINES = ("core.autocrlf", "core.eol", "core.safecrlf", "core.whitespace", "core.commentchar")
+_CARRIED = frozenset({"core.attributesfile", "core.excludesfile", *_LINES})
+
+# Names that some file system takes for `.git` are refused on all: people who fetch the commit have others.
+_OURS = (("core.hookspath", "/dev/null"), ("core.protecthfs", "true"), ("core.protectntfs", "true"))
+
+# What of them a workspace gets. No key, no program, no path.
+_SHOWN_SECTIONS = ("author.", "committer.", "i18n.")
+_SHOWN = frozenset({"user.name", "user.email", *_LINES})
 
 # In a workspace the user's credential helpers are not used, and a push to any address is refused, also to one added
 # as a remote there. What an agent does outside its workspace, or undoes, is beyond this (private-workspaces).
 _SEALED = (("credential.helper", ""), ("url.no-push-from-a-workspace://.pushinsteadof", ""))
+_TRUE = frozenset({"true", "yes", "on", "1"})
 
 
 class Settings(NamedTuple):
@@ -53,13 +50,22 @@ class Settings(NamedTuple):
         path = self.hooks_path
         return path if path and not path.startswith(("/", "~", "%(")) else None
 
-    def for_workspace(self, common_dir: Path) -> str:
-        """Configuration text for a workspace, with the settings that it shares with the repository at *common_dir*."""
+    def is_on(self, name: str) -> bool:
+        """Whether the setting *name* is true."""
+        return (self.get(name) or "").lower() in _TRUE
+
+    def for_store(self, common_dir: Path) -> str:
+        """Configuration text for the private store of the repository at *common_dir*."""
         carried = [(key, value) for key, value in self.entries if key in _CARRIED or key.startswith(_CARRIED_SECTIONS)]
         if self.get("filter.lfs.process") and not self.get("lfs.storage"):
             # A shared store of large files: nothing is downloaded twice, and the user's push finds new ones.
             carried.append(("lfs.storage", str(common_dir / "lfs")))
-        return "".join(_line(key, value) for key, value in (*carried, *_SEALED))
+        return "".join(_line(key, value) for key, value in (*carried, *_OURS))
+
+    def for_workspace(self) -> str:
+        """Configuration text for the throw-away `.git` of a workspace."""
+        shown = [(key, value) for key, value in self.entries if key in _SHOWN or key.startswith(_SHOWN_SECTIONS)]
+        return "".join(_line(key, value) for key, value in (*shown, *_SEALED))
 
 
 def parse_settings(text: str) -> Settings:

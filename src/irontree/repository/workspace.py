@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -12,20 +13,23 @@ from typing import Concatenate, ParamSpec, TypeVar
 from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.files import disk_errors, remove
+from irontree.files import disk_errors, is_folder, remove
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
-from irontree.processes import Completed
 from irontree.processes.family import SHELL, ProcessLimits
-from irontree.repository.clone import PrivateClone, copy_files, require_inside, write_inside
-from irontree.repository.git import AGAIN_SECONDS, DURABLY, STATE_FOLDER, Git, said, shown, was_killed
+from irontree.repository.copying import copy_files, require_inside, write_inside
+from irontree.repository.git import DURABLY, Git, hooks_environment, said
+from irontree.repository.hooks import HookRun, has_hooks
 from irontree.repository.settings import Settings
+from irontree.repository.store import PrivateStore, remove_half_made
+from irontree.repository.taking import Taken, disarm, empty, submodules, take
+from irontree.repository.throwaway import ThrowAwayGit
 
 T = TypeVar("T")
 
 SETUP_SECONDS = 1800
-COMMIT_SECONDS = 900
-COMMITS_LISTED = 20
-_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+_CONFLICT = 1
+"""How `git merge-tree` ends where it cannot merge."""
+_EMPTY_LINES = re.compile(r"\n{3,}")
 
 
 P = ParamSpec("P")
@@ -49,8 +53,9 @@ class GitWorkspace:
     """The port `Workspace`. The caller holds the driver lock, so no other process uses it."""
 
     name: WorkspaceName
-    git: Git
-    clone: PrivateClone
+    path: Path
+    """Its folder, in the user's cache."""
+    store: PrivateStore
     policy: WorkspacePolicy
     setup_environment: Mapping[str, str] = field(repr=False)
     keep: Callable[[str, str, GitWorkspace], None]
@@ -58,26 +63,18 @@ class GitWorkspace:
     settings: Callable[[], Settings]
     """The user's settings, read once: those that a workspace was prepared with hold until it is settled."""
 
-    @property
-    def path(self) -> Path:
-        """Its folder, in the user's cache."""
-        return self.git.folder
-
     @_told_in_words
     def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
         """Put HEAD at *base*, detached, and the files as in *tree_of* or *base*; then copy and set up.
 
         Ignored files (caches) stay, unless the policy is pristine. Raises EnvironmentRefused or GitFailed.
         """
-        with disk_errors(self.path):
-            self._prepared_for.unlink(missing_ok=True)
-            settings = self._restore()
-            self._mending((base, tree_of or base), lambda: self._place(base, tree_of or base, cancel))
-            self._copy_files()
-            for command in self.policy.setup:
-                self._set_up(command, cancel)
-            self._require_hooks(settings)
-            self._prepared_for.write_text(base, encoding="ascii")
+        settings = self._begin()
+        if self.name == "run" or not self.store.history.bases():  # of others is shown what is not published
+            self.store.history.hold(base)
+        self._fill(base, tree_of or base, settings, cancel)
+        self._require_hooks(settings)
+        self._prepared_for.write_text(base, encoding="ascii")
 
     @_told_in_words
     def commit(
@@ -87,43 +84,20 @@ class GitWorkspace:
         base: str,
         replaces: str | None = None,  # noqa: ARG002 - the port's; what stands on *base* replaces it by itself
     ) -> Committed | CommitRefused | None:
-        """Make one commit on *base* of all that differs from it, the user's hooks included; None if nothing does.
+        """Make one commit on *base* of all files that differ from it, the user's hooks included; None if none does.
 
-        Commits that the agent made are folded in. A hook that reformats and refuses gets a second try with what
-        it changed. What hooks leave beside the commit, and changes under `.mino/`, are dropped and reported.
+        What the agent did with git does not matter. What hooks leave beside the commit, and changes under `.mino/`, are
+        left out and reported.
         """
         self._require_contents()
         settings = self._restore()
-        joined = self._commits_on(base)
-        self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
         try:
-            left = self._stage()
-            if left is None:
-                return None
+            taken = self._taken(base)
         except GitFailed as error:  # a name, a link or an encoding that git cannot commit
             return CommitRefused(error.output or error.message)
-        refused = self._try_commit(message, base)
-        if refused and not self.git.repo.git.diff("--cached", "--name-only"):
-            return None  # not a change after all: line ends, filters
-        if refused and self._stage() is not None:  # hooks reformatted something
-            refused = self._try_commit(message, base)
-        if refused is None and self.clone.has_hooks(settings):
-            refused = self._put_right(message, base)
-        if refused:
-            return refused
-        return self._committed(whole=not left and self._takes_all(settings))._replace(joined=joined)
-
-    def _takes_all(self, settings: Settings) -> bool:
-        """Whether a commit takes up every change: there is no hook, and no submodule has changes of its own."""
-        return not self.clone.has_hooks(settings) and not (self.path / ".gitmodules").exists()
-
-    def _commits_on(self, base: str) -> tuple[str, ...]:
-        """The commits made on *base*, oldest first; none if git cannot tell."""
-        if self.git.repo.stands_at(base):
-            return ()
-        words = ("--reverse", "--no-decorate", "--format=%h %s", f"{base}..HEAD")
-        found = self.git.repo.git.log(*words, with_exceptions=False)
-        return tuple(map(shown, found.splitlines()[:COMMITS_LISTED]))
+        if not isinstance(taken, Taken):
+            return taken
+        return self._written(taken, (base,), message, settings)
 
     @_told_in_words
     def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
@@ -131,9 +105,8 @@ class GitWorkspace:
 
         The workspace must be prepared afterwards. Raises EnvironmentRefused where the file cannot be put there.
         """
-        self._prepared_for.unlink(missing_ok=True)
-        self._restore()
-        self._mending((base,), lambda: self._place(base, base, None))
+        self._begin()
+        self._mending(lambda: self._place(base, None))
         write_inside(self.path, document)
         made = self.commit(message, base=base)
         if not isinstance(made, Committed) or made.files == (document.path,):
@@ -143,39 +116,48 @@ class GitWorkspace:
 
     @_told_in_words
     def salvage(self, base: str, ref: str) -> str | None:
-        """Keep all that differs from *base* (commits, edits, untracked files) under *ref* in the user's repository.
+        """Keep all files that differ from *base* under *ref* in the user's repository.
 
         `None` if the workspace holds nothing of an attempt at *base*. The earlier commit of *ref* stays in its history.
         Files that git cannot commit are left out: they must not keep every other task from going on.
         """
-        if not self._prepared_for.is_file() or self._prepared_for.read_text(encoding="ascii") != base:
+        if base not in self._noted_bases() or not is_folder(self.path):
             return None
         self._restore()
-        words = ("--verify", "--quiet", "HEAD^{commit}")
-        head = self.git.repo.git.rev_parse(*words, with_exceptions=False)  # no repository is left, maybe: mended next
-        self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
-        self._stage(whole=False)
-        sha = self._snapshot(head if head and self.git.repo.commit_of(head) else base, ref)
-        if sha is not None:
-            self.keep(sha, ref, self)
+        try:
+            taken = self._taken(base, whole=False)
+        except GitFailed:
+            self._drop_index()
+            taken = self._taken(base, whole=False)
+        known = self.store.source.repo.commit_of(ref)
+        if not isinstance(taken, Taken):
+            return None
+        if known and taken.tree == self.store.source.repo.find(f"{known}^{{tree}}"):
+            return known
+        parents = (base, known) if known else (base,)
+        sha = commit_tree(self.git, taken.tree, parents, f"Salvaged work on {base}")
+        self.keep(sha, ref, self)
         return sha
 
     @_told_in_words
     def merge(self, ours: str, theirs: str, message: str) -> str | None:
         """Merge *theirs* into *ours*, hooks included; None on conflict. The workspace must be prepared afterwards."""
-        self._prepared_for.unlink(missing_ok=True)
-        self._restore()
-        self._mending((ours, theirs), lambda: self._place(ours, ours, None))
-        done = self.git.run(
-            *(*DURABLY, "merge", "--quiet", "--no-ff", "--no-edit", "-m", message, theirs), seconds=COMMIT_SECONDS
-        )
-        if done.ok:
-            return self._head()
-        conflict = bool(self.git.repo.paths("ls-files", "--unmerged", "-z"))
-        self._place(ours, ours, None)
-        if conflict:
+        settings = self._begin()
+        self._mending(lambda: self._place(ours, None))
+        found = self.git.at(self.path).run("merge-tree", "--write-tree", "--no-messages", ours, theirs)  # attributes
+        if found.exit_code == _CONFLICT:
             return None
-        raise GitFailed(f"git merge failed in {self.path}: {said(done).strip()}", output=done.output)
+        if not found.ok:
+            raise GitFailed(f"git merge-tree failed in {self.path}: {said(found).strip()}", output=found.output)
+        made = self._written(Taken(found.output.split()[0], ()), (ours, theirs), message, settings)
+        if isinstance(made, CommitRefused):
+            raise GitFailed(f"the merge in {self.path} was refused: {made.output.strip()}", output=made.output)
+        return made.sha if made else ours
+
+    @property
+    def git(self) -> Git:
+        """Git on the private store, with this work tree."""
+        return self.store.git(self.path, self.name)
 
     @_told_in_words
     def differing(self) -> tuple[str, ...]:
@@ -195,55 +177,125 @@ class GitWorkspace:
     @property
     def _prepared_for(self) -> Path:
         """Holds the base that the files belong to; missing while the workspace is being prepared."""
+        return self.store.folder / f"{self.name}.base"
+
+    @property
+    def _earlier_note(self) -> Path:
+        """The same of a workspace of an earlier version."""
         return self.path.parent / f"{self.name}.base"
+
+    def _noted_bases(self) -> frozenset[str]:
+        notes = (self._prepared_for, self._earlier_note)
+        return frozenset(note.read_text(encoding="ascii") for note in notes if note.is_file())
+
+    def _begin(self) -> Settings:
+        """What is in the workspace counts no more."""
+        settings = self._restore()
+        for note in (self._prepared_for, self._earlier_note, self.path.parent / f"{self.name}.gitconfig"):
+            note.unlink(missing_ok=True)
+        (self.store.git_dir / self.store.made_ref(self.path)).unlink(missing_ok=True)
+        if not is_folder(self.path):
+            remove(self.path)
+            self.path.mkdir(mode=0o700, parents=True)
+        remove_half_made(self.path.parent)
+        return settings
+
+    def _restore(self) -> Settings:
+        settings = self.settings()
+        self.store.restore(settings, self.policy.copy_files)
+        return settings
 
     def _require_contents(self) -> None:
         """Raise if the whole workspace was removed: that must not pass for deleting all files of the project."""
-        if not self.path.is_dir() or not any(self.path.iterdir()):
+        if not is_folder(self.path) or not any(self.path.iterdir()):
             raise EnvironmentRefused(
                 f"the workspace {self.path} was removed while it was worked in",
                 remedy="if you did not do it, look at what the agent did (its transcript is under .mino/reports); "
                 "to go on makes it anew and tries again",
             )
 
-    def _restore(self) -> Settings:
-        settings = self.settings()
-        self.clone.restore(settings, self.policy.copy_files)
-        return settings
-
-    def _mending(self, commits: Sequence[str], action: Callable[[], T]) -> T:
-        """Do *action*; if git fails, fetch *commits* and try again, finally with a recreated clone."""
-        for mend in (self._bring, self._drop_index, self._renew):
+    def _mending(self, action: Callable[[], T]) -> T:
+        """Do *action*; if git fails, try again with a new index, finally with a new store."""
+        for mend in (self._drop_index, self._renew):
             try:
                 return action()
             except GitFailed:
-                with suppress(GitFailed):  # the next try reports what is wrong
-                    mend(commits)
+                mend()
         return action()
 
-    def _bring(self, commits: Sequence[str]) -> None:
-        """Fetch what a clone without shared objects (of a shallow repository) lacks."""
-        missing = [sha for sha in commits if not self.git.repo.commit_of(sha)]
-        if missing:
-            self.git.change(
-                *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"),
-                *(str(self.clone.source.folder), *missing),
-            )
+    def _drop_index(self) -> None:
+        """Remove the index, which may be damaged."""
+        self.store.index(self.name).unlink(missing_ok=True)
 
-    def _drop_index(self, _: Sequence[str]) -> None:
-        """Remove the index, which may be damaged; git recreates it from HEAD."""
-        (self.clone.git_dir / "index").unlink(missing_ok=True)
-
-    def _renew(self, commits: Sequence[str]) -> None:
-        self.clone.renew()
+    def _renew(self) -> None:
+        self.store.renew()
         self._restore()
-        self._bring(commits)
 
-    def _place(self, base: str, tree_of: str, cancel: Cancellation | None) -> None:
-        self.git.change(*_NO_HOOKS, "checkout", "--quiet", "--force", "--detach", tree_of, cancel=cancel)
-        if tree_of != base:
-            self.git.change("reset", "--quiet", "--soft", base)
+    def _place(self, tree: str, cancel: Cancellation | None) -> None:
+        disarm(self.path)
+        self.git.change("read-tree", "--reset", "-u", tree, cancel=cancel)
+        if os.path.lexists(self.path / ".gitmodules"):  # they come by a set-up command, into empty folders
+            empty(self.path, submodules(self.git))
         self.git.change("clean", "-ffdxq" if self.policy.pristine else "-ffdq")
+
+    def _taken(self, base: str, *, whole: bool = True) -> Taken | CommitRefused | None:
+        if not self.store.index(self.name).is_file():  # an earlier version prepared the workspace, without one
+            self.git.change("read-tree", base)
+        return take(self.git, self.path, base, whole=whole)
+
+    def _fill(self, head: str, tree: str, settings: Settings, cancel: Cancellation | None = None) -> None:
+        self._mending(lambda: self._place(tree, cancel))
+        self._copy_files()
+        self._throwaway.put(head, settings, (head,), tree)
+        for command in self.policy.setup:
+            self._set_up(command, cancel)
+
+    @property
+    def _throwaway(self) -> ThrowAwayGit:
+        return ThrowAwayGit(self.store, self.path, self.name)
+
+    def _written(
+        self, taken: Taken, parents: tuple[str, ...], message: str, settings: Settings
+    ) -> Committed | CommitRefused | None:
+        """Make the commit, after the user's hooks and signed if he signs, and the ref by which a crash leaves it."""
+        if has_hooks(settings, self.store.common_dir):
+            found = self._hooked(taken.tree, parents, message, settings)
+            if not isinstance(found, tuple) or isinstance(found, CommitRefused):
+                return found
+            after, written = found
+            taken, message = after._replace(left=(*taken.left, *after.left)), self._with_trailers(written, message)
+        try:
+            sha = commit_tree(self.git, taken.tree, parents, message, sign=settings.is_on("commit.gpgsign"))
+        except GitFailed as error:
+            return CommitRefused(error.output or error.message)
+        self.git.change(*DURABLY, "update-ref", self.store.made_ref(self.path), sha)
+        return Committed(sha, taken.files, taken.left)
+
+    def _hooked(
+        self, tree: str, parents: tuple[str, ...], message: str, settings: Settings
+    ) -> tuple[Taken, str] | CommitRefused | None:
+        """What the hooks make of the commit, in a folder of theirs that is set up as this one is."""
+        there = replace(self, name="hooks", path=self.path.with_name("hooks"))
+        there._begin()  # noqa: SLF001  (its own)
+        there._fill(parents[0], tree, settings)  # noqa: SLF001
+        children = self.store.source.children.lending(lambda: self.store.history.lent)
+        return HookRun(
+            there.path,
+            there.git,
+            there._throwaway,  # noqa: SLF001
+            children.within(self.policy.container),
+            hooks_environment(self.store.environment, there.path),
+            settings,
+            self.store.common_dir,
+            *parents,
+        ).run(message)
+
+    def _with_trailers(self, written: str, message: str) -> str:
+        """The message that hooks have written, with our trailers put back that it lacks."""
+        there = self.git.read("interpret-trailers", "--parse", stdin=written.encode()).decode().splitlines()
+        lost = [line for line in message.splitlines() if line.startswith("Irontree-") and line not in there]
+        words = [word for line in lost for word in ("--trailer", line)]
+        return self.git.read("interpret-trailers", *words, stdin=written.encode()).decode() if lost else written
 
     def _copy_files(self) -> None:
         names = self.policy.copy_files
@@ -254,11 +306,11 @@ class GitWorkspace:
                 f"workspace.copy names {tracked[0]}, which git tracks",
                 remedy="take it out of workspace.copy in .mino/config.yml: tracked files are there anyway",
             )
-        copy_files(names, self.clone.source.folder, self.path)
+        copy_files(names, self.store.source.folder, self.path)
 
     def _set_up(self, command: str, cancel: Cancellation | None) -> None:
         done = (
-            self.git.children.lending(lambda: self.clone.stores)
+            self.store.source.children.lending(lambda: self.store.history.lent)
             .within(self.policy.container)
             .run(
                 [SHELL, "-c", command],
@@ -284,98 +336,15 @@ class GitWorkspace:
                 remedy="add the command that makes it to workspace.setup in .mino/config.yml (husky: `npx husky`)",
             )
 
-    def _stage(self, *, whole: bool = True) -> list[str] | None:
-        """Stage everything except `.mino/`; returns the changed paths there, or `None` if nothing else changed.
 
-        Raises GitFailed for files that git refuses; unless *whole* is asked for, they are left out.
-        """
-        changed = self._unstaged()
-        seen: set[str] = set()
-        while nested := {path for path in changed if path.endswith("/")} - seen:
-            for path in nested:  # a nested repository: git would commit a pointer and no files
-                remove(self.path / path / ".git")
-            seen |= nested
-            changed = self._unstaged()
-        ours = [path for path in changed if path.startswith(f"{STATE_FOLDER}/")]
-        if len(changed) == len(ours):
-            return None
-        if whole:
-            self.git.change(*DURABLY, "add", "--all")
-        else:
-            self.git.run(*DURABLY, "add", "--all", "--ignore-errors")
-        if ours:  # afterwards: as a pathspec of `add`, ":!.mino" fails where .mino is ignored
-            self.git.change("reset", "--quiet", "--", STATE_FOLDER)
-        return ours
+def commit_tree(git: Git, tree: str, parents: Sequence[str], message: str, *, sign: bool = False) -> str:
+    """Write a commit object; returns its id. Raises GitFailed, also where it cannot be signed."""
+    words = [*(word for parent in parents for word in ("-p", parent)), *(("-S",) if sign else ())]
+    made = git.change(*DURABLY, "commit-tree", *words, "-F", "-", tree, stdin=tidy(message).encode())
+    return made.splitlines()[-1]
 
-    def _unstaged(self) -> list[str]:
-        return [path for state, path in self._status() if state[1] != " "]
 
-    def _status(self) -> Iterator[tuple[str, str]]:
-        for entry in self.git.repo.paths("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"):
-            yield entry[:2], entry[3:]
-
-    def _try_commit(self, message: str, base: str) -> CommitRefused | None:
-        """Commit what is staged on *base*; again if a signal ended git before it had."""
-        done = self._give_commit(message)
-        for _ in AGAIN_SECONDS:
-            if done.ok or not was_killed(done) or not self.git.repo.stands_at(base):
-                break
-            done = self._give_commit(message)
-        made = done.ok or (was_killed(done) and not self.git.repo.stands_at(base))
-        return None if made else CommitRefused(said(done))
-
-    def _give_commit(self, message: str, *options: str) -> Completed:
-        return self.git.run(
-            *(*options, *DURABLY, "commit", "--quiet", "--cleanup=whitespace", "--file=-"),
-            stdin=message.encode(),
-            seconds=COMMIT_SECONDS,
-        )
-
-    def _put_right(self, message: str, base: str) -> CommitRefused | None:
-        """After hooks: HEAD must be one commit on *base*, and have the trailers of *message*; they are put back."""
-        found = self.git.repo.git.log("-1", "--format=%P%x00%(trailers:only,unfold)%x00%B", "HEAD")
-        parents, trailers, written = found.split("\0")
-        if parents != base:
-            return CommitRefused(f"a hook left something else than one commit on {base[:12]}: look at post-commit")
-        lost = [
-            line for line in message.splitlines() if line.startswith("Irontree-") and line not in trailers.split("\n")
-        ]
-        if not lost:
-            return None
-        words = [word for line in lost for word in ("--trailer", line)]
-        whole = self.git.read("interpret-trailers", *words, stdin=written.encode()).decode()
-        self.git.change("reset", "--quiet", "HEAD")  # what the hooks staged behind the commit is not part of it
-        self.git.change("reset", "--quiet", "--soft", base)
-        done = self._give_commit(whole, *_NO_HOOKS)
-        return None if done.ok else CommitRefused(said(done))
-
-    def _committed(self, *, whole: bool) -> Committed:
-        """The commit at HEAD, and what it left out, which is dropped: nothing if it took up the *whole*."""
-        sha, *files = self.git.repo.paths("diff-tree", "-r", "--root", "--name-only", "--no-renames", "-z", "HEAD")
-        dropped = () if whole else tuple(shown(path) for _, path in self._status())
-        if dropped:
-            self._place(sha, sha, None)
-        return Committed(sha, tuple(shown(path) for path in files), dropped)
-
-    def _head(self) -> str:
-        return str(self.git.repo.git.rev_parse("HEAD^{commit}"))
-
-    def _snapshot(self, head: str, ref: str) -> str | None:
-        """A commit of the index on top of *head*, the agent's last; None if nothing differs from HEAD, the base."""
-        tree = self.git.change(*DURABLY, "write-tree").splitlines()[-1]
-        base = self._head()
-        known = self.clone.source.repo.commit_of(ref)
-        if tree == self._tree(base) and head == base:
-            return None
-        if known and tree == self.clone.source.repo.find(f"{known}^{{tree}}"):
-            return known
-        if tree == self._tree(head) and not known:
-            return head
-        if known:
-            self._bring((known,))
-        parents = [word for parent in (head, known) if parent for word in ("-p", parent)]
-        made = self.git.change(*DURABLY, "commit-tree", *parents, "-m", f"Salvaged work on {base}", tree)
-        return made.splitlines()[-1]
-
-    def _tree(self, commit: str) -> str:
-        return str(self.git.repo.git.rev_parse(f"{commit}^{{tree}}"))
+def tidy(message: str) -> str:
+    """The message without white space at the ends of lines, and without empty lines around it or one after another."""
+    text = "\n".join(line.rstrip() for line in message.splitlines()).strip("\n")
+    return _EMPTY_LINES.sub("\n\n", text) + "\n"

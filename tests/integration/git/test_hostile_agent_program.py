@@ -19,7 +19,7 @@ from irontree.agents.program import CommandAgent
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
-from tests.support.repositories import Project, everything, git, head, hook, write
+from tests.support.repositories import Project, commit, everything, git, head, hook, write
 
 ROOT = Path(__file__).parents[3]
 TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
@@ -165,12 +165,16 @@ def test_what_it_writes_through_its_git_folder_is_its_own(user, tries):
     assert git(user.root, "fsck", "--no-dangling", check=False) == ""
 
 
-def test_the_objects_it_borrows_can_be_reached_and_are_checked_before_they_count(user, tries):
-    """An agent has the user's rights: what it does to his files by their path cannot be prevented, only found."""
-    done = tries('cat .git/objects/info/alternates; test -w "$(cat .git/objects/info/alternates)" && echo writable')
-    assert str(user.root) in done.said
-    assert "writable" in done.said
+def test_the_objects_it_borrows_are_not_the_user_s(user, tries):
+    """What they hold is for its convenience: whatever it does to them, the commit does not come from them."""
+    borrowed = "$(cat .git/objects/info/alternates)"
+    done = tries(f'echo {borrowed}; rm -rf "{borrowed}"; echo mine > mine.txt')
+    assert done.said == f"{user.store.parent / 'history.git' / 'objects'}"
+    base, workspace = head(user.root), user.run_workspace()
+    assert workspace.commit("[run] #1: work", base=base).files == ("mine.txt",)
     assert git(user.root, "fsck", "--no-dangling", check=False) == ""
+    workspace.prepare(commit(user.root, "later.txt", "later\n"))
+    assert git(workspace.path, "log", "--format=%s") == "a change\nfirst"
 
 
 def test_what_it_planted_in_its_workspace_is_gone_before_the_next_use(user, tries):

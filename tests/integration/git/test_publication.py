@@ -449,7 +449,7 @@ def test_a_merge_in_the_workspace_has_our_trailer_and_both_parents_content(proje
     workspace = project.run_workspace()
     merged = workspace.merge(sha, tip, "Merge main into #1\n\nIrontree-Merge: token-1\n")
     assert project.repository.find_token("token-1", base=sha, source=workspace) == merged
-    assert set(git(workspace.path, "ls-tree", "--name-only", "HEAD").split()) == {
+    assert set(git(project.store, "ls-tree", "--name-only", merged).split()) == {
         ".gitignore",
         "app.py",
         "ours",
@@ -463,4 +463,5 @@ def test_a_merge_that_a_hook_refuses_is_an_error_and_no_conflict(project):
     hook(project.root / ".git" / "hooks", "commit-msg", "echo no merges here; exit 1")
     with pytest.raises(GitFailed, match="no merges here"):
         project.run_workspace().merge(sha, tip, "merge")
+    project.run_workspace().prepare(sha)
     assert git(project.run_workspace().path, "status", "--porcelain") == ""

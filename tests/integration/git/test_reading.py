@@ -25,7 +25,8 @@ from irontree.repository import open_repository
 from tests.support.processes import MemoryRegistry
 
 registry = MemoryRegistry()
-repository = open_repository(Path(sys.argv[1]), ChildProcesses(registry), Path(sys.argv[2]), os.environ)
+cache = Path(sys.argv[2])
+repository = open_repository(Path(sys.argv[1]), ChildProcesses(registry), cache, cache, os.environ)
 with repository.git.use():
     repository.git.repo.find("HEAD")
     repository.git.repo.content("HEAD:app.py")
@@ -141,7 +142,8 @@ def test_nothing_that_the_caller_sets_for_gitpython_or_for_another_repository_co
     code = (
         "import os, sys; from pathlib import Path; from tests.support.processes import children; "
         "from irontree.repository import open_repository; "
-        "repository = open_repository(Path(sys.argv[1]), children(), Path(sys.argv[2]), os.environ); "
+        "cache = Path(sys.argv[2]); "
+        "repository = open_repository(Path(sys.argv[1]), children(), cache, cache, os.environ); "
         "print(repository.read_ref('HEAD'), repository.git.repo.stands_at('refs/heads/main'))"
     )
     theirs = {

@@ -22,7 +22,7 @@ def salvaged_files(project) -> set[str]:
     return set(project.repository.changed_files(head(project.root), REF))
 
 
-def test_commits_edits_and_untracked_files_are_all_kept(project, workspace):
+def test_files_of_commits_edits_and_untracked_files_are_all_kept(project, workspace):
     base = head(project.root)
     write(workspace.path, one="1\n")
     git(workspace.path, "add", ".")
@@ -32,21 +32,12 @@ def test_commits_edits_and_untracked_files_are_all_kept(project, workspace):
     kept = workspace.salvage(base, REF)
     assert project.repository.read_ref(REF) == kept
     assert salvaged_files(project) == {"one", "app.py", "untracked", "staged"}
-    assert "the agent's own" in git(project.root, "log", "--format=%s", REF)
+    assert project.parents(kept) == (base,), "files are taken, and no history of the agent's"
 
 
-def test_an_agents_clean_commit_is_kept_as_it_is(project, workspace):
-    write(workspace.path, one="1\n")
-    git(workspace.path, "add", ".")
-    git(workspace.path, "commit", "--quiet", "--message", "mine")
-    mine = head(workspace.path)
-    assert workspace.salvage(head(project.root), REF) == mine
-
-
-def test_commits_that_cancel_each_other_out_are_kept_too(project, workspace):
+def test_commits_without_a_change_of_files_are_nothing_to_keep(project, workspace):
     git(workspace.path, "commit", "--quiet", "--allow-empty", "--message", "an idea")
-    mine = head(workspace.path)
-    assert workspace.salvage(head(project.root), REF) == mine
+    assert workspace.salvage(head(project.root), REF) is None
 
 
 @pytest.mark.parametrize(

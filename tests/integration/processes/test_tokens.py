@@ -68,7 +68,7 @@ def reach(tmp_path: Path, caller: dict[str, str], url: str, *settings: tuple[str
     git(root, "remote", "add", "origin", url)
     for name, value in settings:
         git(root, "config", name, value)
-    repository = open_repository(root, children(), tmp_path / "cache", caller)
+    repository = open_repository(root, children(), tmp_path / "cache", tmp_path / "state", caller)
     with pytest.raises(RemoteFailed) as failed:
         repository.base(PublishPolicy(remote="origin", target_branch="main"))
     assert TOKEN not in failed.value.message

@@ -303,9 +303,8 @@ def _completed(
 
 
 def _beside(made: Committed | None) -> dict[str, list[str]]:
-    """How the commit differs from what the agent left: paths dropped by hooks, and its own commits that were joined."""
-    dropped, joined = (made.dropped, made.joined) if made else ((), ())
-    return ({"dropped": list(dropped)} if dropped else {}) | ({"joined": list(joined)} if joined else {})
+    """The paths that the commit leaves out: what hooks left beside it, and changes under `.mino/`."""
+    return {"dropped": list(made.dropped)} if made and made.dropped else {}
 
 
 def _commit_refused(

@@ -1,0 +1,231 @@
+"""The state folder of a home: the private store that commits are made in, and the history that agents may read (R4).
+
+Neither is in a workspace, and no program of an agent, a check or a hook is given the store (decision 0022).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from irontree.errors import GitFailed
+from irontree.files import remove
+from irontree.repository.git import Git, store_environment
+from irontree.repository.locks import PrivateLocks
+from irontree.repository.settings import Settings
+
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+MAKING = ".making-"
+"""Prefix of a folder that is being made; after a kill it is garbage."""
+_TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
+_TEMPORARY = ("tmp_", ".tmp-", "incoming-")
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateStore:
+    """The store in the state folder *folder*; *source* is git in the user's main worktree, *common_dir* its `.git`."""
+
+    folder: Path
+    source: Git
+    common_dir: Path
+    environment: Mapping[str, str] = field(repr=False)
+    """The caller's."""
+
+    @property
+    def git_dir(self) -> Path:
+        """The bare repository."""
+        return self.folder / "store.git"
+
+    @property
+    def history(self) -> History:
+        """What agents may read of the user's repository."""
+        return History(self.folder / "history.git", self.source)
+
+    @property
+    def _config(self) -> Path:
+        """Takes the place of the user's own settings."""
+        return self.folder / "gitconfig"
+
+    def index(self, name: str) -> Path:
+        """The index of the workspace of that name."""
+        return self.folder / f"{name}.index"
+
+    def git(self, work_tree: Path, index: str) -> Git:
+        """Git on the store, with that work tree and the index of that name; it reads nothing else of a workspace.
+
+        It runs in the store, and is told everything by variables that win over what a work tree says.
+        """
+        variables = {
+            "GIT_DIR": str(self.git_dir),
+            "GIT_WORK_TREE": str(work_tree),
+            "GIT_INDEX_FILE": str(self.index(index)),
+            "GIT_CONFIG_GLOBAL": str(self._config),
+        }
+        environment = store_environment(self.environment) | variables
+        return Git(self.git_dir, self.source.children, environment, PrivateLocks(self.folder))
+
+    def made_ref(self, work_tree: Path) -> str:
+        """The ref at the commit that was made last of that work tree, since it was prepared."""
+        return f"refs/made/{work_tree.name}"
+
+    def log_of_made(self, work_tree: Path, base: str) -> str:
+        """That commit on *base*: its id and its trailers, a line each, and NUL; nothing if there is none."""
+        if not self.git_dir.is_dir():
+            return ""
+        since = f"{base}..{self.made_ref(work_tree)}"
+        return str(self.git(work_tree, work_tree.name).repo.git.log(_TRAILERS, since, with_exceptions=False))
+
+    def restore(self, settings: Settings, excluded: Sequence[str]) -> None:
+        """Make what is missing, and write what has changed in the user's repository since.
+
+        *excluded* are paths that no commit may ever include.
+        """
+        make_private(self.folder)
+        if not (self.git_dir / "HEAD").is_file():
+            self.renew()
+        PrivateLocks(self.folder).clear()
+        self._config.write_text(settings.for_store(self.common_dir), encoding="utf-8")
+        info = self.git_dir / "info"
+        info.mkdir(exist_ok=True)
+        (info / "exclude").write_bytes(bytes_of(self.common_dir / "info" / "exclude") + b"\n" + patterns(excluded))
+        (info / "attributes").write_bytes(bytes_of(self.common_dir / "info" / "attributes"))
+        (self.git_dir / "objects" / "info").mkdir(parents=True, exist_ok=True)
+        borrowed = os.fsencode(self.common_dir / "objects") + b"\n"
+        (self.git_dir / "objects" / "info" / "alternates").write_bytes(borrowed)
+        copy_or_remove(self.common_dir / "shallow", self.git_dir / "shallow")
+
+    def renew(self) -> None:
+        """Make the store anew, empty but for what it borrows; one that is half made is never visible."""
+        with _made_bare(self.folder, self.source) as made:
+            remove(self.git_dir)
+            made.rename(self.git_dir)
+
+    def remove_leftovers(self) -> int:
+        """Remove the locks and temporaries of a killed git; returns how many. Nobody may be at work here."""
+        locks = PrivateLocks(self.folder).clear()
+        found = tuple(path for git_dir in self.folder.glob("*.git") for path in _temporaries(git_dir))
+        for path in found:
+            remove(path)
+        return len(locks) + len(found) + remove_half_made(self.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A bare repository with objects of its own, of the bases of attempts and the tags in their history.
+
+    It is lent to programs that nobody trusts, for reading. Nothing of ours reads it for anything that is believed.
+    """
+
+    folder: Path
+    source: Git
+
+    @property
+    def objects(self) -> Path:
+        """Its object store."""
+        return self.folder / "objects"
+
+    @property
+    def lent(self) -> tuple[Path, ...]:
+        """What programs in a container have to read to use git in a workspace."""
+        return (self.objects,) if self.objects.is_dir() else ()
+
+    @property
+    def tags(self) -> Path:
+        """Its tags, in the form of git's `packed-refs`."""
+        return self.folder / "tags"
+
+    def bases(self) -> tuple[str, ...]:
+        """The commits whose history it holds."""
+        with suppress(FileNotFoundError):
+            return tuple(sorted(path.name for path in (self.folder / "refs" / "bases").iterdir()))
+        return ()
+
+    def hold(self, base: str) -> None:
+        """Fetch *base* from the user's repository, unless it is there; made anew if git finds it damaged."""
+        if base in self.bases():
+            return None
+        if (self.folder / "HEAD").is_file():
+            with suppress(GitFailed):
+                return self._fetch(base)
+        with _made_bare(self.folder.parent, self.source) as made:
+            remove(self.folder)
+            made.rename(self.folder)
+        return self._fetch(base)
+
+    def _fetch(self, base: str) -> None:
+        """Fetch *base*, and by git's own rule the tags that point into its history."""
+        git = _git_at(self.folder, self.source)
+        words = ("--quiet", "--no-write-fetch-head", "--no-recurse-submodules", "--update-shallow")
+        git.change(*NO_HOOKS, "fetch", *words, str(self.source.folder), f"{base}:refs/bases/{base}")
+        listed = git.read("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
+        self.tags.write_bytes(b"# pack-refs with: sorted \n" + listed)
+
+
+def make_private(folder: Path) -> None:
+    """Make *folder* its owner's alone, whatever the umask."""
+    for each in (folder.parent, folder):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if each.stat().st_mode & 0o077:
+            each.chmod(0o700)
+
+
+@contextmanager
+def _made_bare(within: Path, source: Git) -> Iterator[Path]:
+    """A new bare repository that stores objects as *source* does, in a folder of its own in *within*; to be moved."""
+    with tempfile.TemporaryDirectory(dir=within, prefix=MAKING) as folder:
+        made = Path(folder) / "made.git"
+        made.mkdir()
+        ids = source.repo.settings.get("extensions.objectformat") or "sha1"
+        words = ("init", "--quiet", "--bare", "--template=", f"--object-format={ids}")
+        _git_at(made, source).change(*NO_HOOKS, *words)
+        yield made
+
+
+def _git_at(git_dir: Path, source: Git) -> Git:
+    """Git on a bare repository of ours with the user's settings, which say whose repositories are safe to read."""
+    environment = {**source.environment, "GIT_DIR": str(git_dir), "GIT_DEFAULT_REF_FORMAT": "files"}
+    return replace(source.at(git_dir), environment=environment, locks=PrivateLocks(git_dir.parent))
+
+
+def remove_half_made(folder: Path) -> int:
+    """Remove what a kill left half made in *folder*; returns how many."""
+    found = (*folder.glob(f"{MAKING}*"),)
+    for half_made in found:
+        remove(half_made)
+    return len(found)
+
+
+def patterns(paths: Sequence[str]) -> bytes:
+    """Lines for git's `info/exclude` that match exactly these paths."""
+    return "".join(f"/{''.join(f'{_escape(letter)}' for letter in path)}\n" for path in paths).encode()
+
+
+def _escape(letter: str) -> str:
+    return f"\\{letter}" if letter in "\\*?[" else letter
+
+
+def copy_or_remove(original: Path, copy: Path) -> None:
+    """Make *copy* like the file *original*, which may be missing."""
+    if original.is_file():
+        shutil.copyfile(original, copy)
+    else:
+        copy.unlink(missing_ok=True)
+
+
+def bytes_of(path: Path) -> bytes:
+    """The content of a file of the user's; nothing if there is none."""
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _temporaries(git_dir: Path) -> Iterator[Path]:
+    """What git writes before it renames it: objects, packs, folders of objects that arrive, packed references."""
+    for folder, folders, files in os.walk(git_dir / "objects"):  # never follows a link
+        yield from (Path(folder, name) for name in (*folders, *files) if name.startswith(_TEMPORARY))
+        folders[:] = [name for name in folders if not name.startswith(_TEMPORARY)]
+    if (git_dir / "packed-refs.new").is_file():
+        yield git_dir / "packed-refs.new"
