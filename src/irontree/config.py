@@ -192,6 +192,12 @@ class WorkspaceSection(Section, WorkspacePolicy):
     """The private workspaces in which work is done."""
 
     container: ClassVar[None] = None  # type: ignore[misc]  # no key of the file
+    cache_paths: tuple[InnerPath, ...] = Field(
+        default=(),
+        alias="cache",
+        description="What `setup` makes, such as `node_modules`: kept, and copied into new workspaces. `setup` runs "
+        "only where dependencies changed then. Unset: it runs in each new workspace.",
+    )
     copy_files: tuple[InnerPath, ...] = Field(
         default=(), alias="copy", description="Untracked files of the user's checkout that work needs, such as `.env`."
     )

@@ -163,6 +163,22 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def remove_thoroughly(path: Path) -> None:
+    """The same, where a program that we ran has taken our own right to write in a folder within from us."""
+    if not is_folder(path):
+        path.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        path.chmod(0o700)
+        for folder, names, _ in os.walk(path):  # from the top, and never through a link
+            for name in names:
+                if not (below := Path(folder, name)).is_symlink():
+                    below.chmod(0o700)
+        shutil.rmtree(path)
+
+
 def read_bytes(path: Path, limit: int) -> bytes | None:
     """The content, at most one byte more than *limit* (so that the reader can refuse it); `None` without a plain file.
 

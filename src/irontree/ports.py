@@ -756,8 +756,20 @@ class Workspace(Protocol):
     def path(self) -> Path:
         """Its folder; never inside the user's repository."""
 
-    def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
-        """Detach HEAD at *base*, clean but for ignored caches; with *tree_of*, files as in that commit; run set-up."""
+    def prepare(
+        self,
+        base: str,
+        *,
+        tree_of: str | None = None,
+        owner: str = "",
+        published: str = "",
+        cancel: Cancellation | None = None,
+    ) -> None:
+        """Detach HEAD at *base*; with *tree_of*, the files are as in that commit; then run set-up.
+
+        The folder is made anew, unless the same *owner*, if it has one, prepared it last: then ignored files stay. What
+        set-up makes may be brought from a cache that was built at *published*, a commit of the target.
+        """
 
     def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
         """Commit on *base* all files that differ from it, whatever the agent did with git; `None` if none does.

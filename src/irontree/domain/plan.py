@@ -249,8 +249,12 @@ class WorkspacePolicy(Value):
     setup: tuple[str, ...] = Field(
         default=(), description="Shell commands that make a fresh checkout ready, such as `npm ci`."
     )
+    cache_paths: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
+    """What `setup` makes and may be copied into later workspaces; with any, it runs only to make them."""
     copy_files: tuple[str, ...] = ()
-    pristine: bool = Field(default=False, description="Whether ignored files (caches) are removed too between uses.")
+    pristine: bool = Field(
+        default=False, description="Whether ignored files are removed too between the attempts of an issue."
+    )
     kind: Literal["clone", "none"] = Field(
         default="clone",
         description="`none` will work in the user's checkout, for repositories that cannot be cloned; refused so far.",

@@ -153,6 +153,11 @@ class TaskState:
         return self.commit not in (None, NOT_APPLICABLE)
 
     @property
+    def began_from(self) -> str:
+        """The newest commit of the target that its work stands on; empty before the first attempt."""
+        return self.fork_point or self.base_sha or ""
+
+    @property
     def adds_nothing(self) -> bool:
         """Whether the last completed run changed nothing; it may stand on earlier work that is not published."""
         return not self.has_code or self.commit == self.base_sha

@@ -324,9 +324,17 @@ class MemoryWorkspace:
     prepared_for: str | None = None
     put_there: Files = field(default_factory=dict)
 
-    def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
+    def prepare(
+        self,
+        base: str,
+        *,
+        tree_of: str | None = None,
+        owner: str = "",
+        published: str = "",
+        cancel: Cancellation | None = None,
+    ) -> None:
         """Put HEAD at *base* and the files as in *tree_of* or *base*; a double has no caches that stay."""
-        del cancel
+        del owner, published, cancel
         self.path.mkdir(parents=True, exist_ok=True)
         self.put_there = self.commit_of(tree_of or base).files
         write_files(self.path, self.put_there)

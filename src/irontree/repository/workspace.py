@@ -13,11 +13,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.files import disk_errors, is_folder, remove
+from irontree.files import disk_errors, is_folder, remove, remove_thoroughly
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes.family import SHELL, ProcessLimits
+from irontree.repository.caches import SetupCaches
 from irontree.repository.copying import copy_files, require_inside, write_inside
-from irontree.repository.git import DURABLY, Git, hooks_environment, said
+from irontree.repository.git import DURABLY, Git, hooks_environment, said, shown
 from irontree.repository.hooks import HookRun, has_hooks
 from irontree.repository.settings import Settings
 from irontree.repository.store import PrivateStore, remove_half_made
@@ -64,17 +65,29 @@ class GitWorkspace:
     """The user's settings, read once: those that a workspace was prepared with hold until it is settled."""
 
     @_told_in_words
-    def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
+    def prepare(
+        self,
+        base: str,
+        *,
+        tree_of: str | None = None,
+        owner: str = "",
+        published: str = "",
+        cancel: Cancellation | None = None,
+    ) -> None:
         """Put HEAD at *base*, detached, and the files as in *tree_of* or *base*; then copy and set up.
 
-        Ignored files (caches) stay, unless the policy is pristine. Raises EnvironmentRefused or GitFailed.
+        The folder is made anew, unless *owner* prepared it last: then ignored files stay, but where the policy is
+        pristine. Set-up is copied from a cache, which is built at *published*, where both agree on dependencies. Raises
+        EnvironmentRefused or GitFailed.
         """
-        settings = self._begin()
+        settings = self._begin(owner)
         if self.name == "run" or not self.store.history.bases():  # of others is shown what is not published
             self.store.history.hold(base)
-        self._fill(base, tree_of or base, settings, cancel)
+        self._published_note.write_text(published, encoding="ascii")
+        self._fill(base, tree_of or base, settings, cancel, published=published)
         self._require_hooks(settings)
         self._prepared_for.write_text(base, encoding="ascii")
+        self._owner_note.write_text(owner, encoding="utf-8")
 
     @_told_in_words
     def commit(
@@ -162,15 +175,17 @@ class GitWorkspace:
     @_told_in_words
     def differing(self) -> tuple[str, ...]:
         """The tracked files that are not as they were put there."""
-        self._restore()
-        return tuple(shown(path) for state, path in self._status() if state[1] not in " ?")
+        disarm(self.path)
+        self.git.run("update-index", "--refresh", "-q")  # its exit code says whether any differs
+        return tuple(map(shown, self.git.repo.paths("diff-files", "--name-only", "-z", "--ignore-submodules")))
 
     @_told_in_words
     def put(self, commit: str, paths: Sequence[str]) -> None:
         """Make these files as they are in *commit*; one that it does not have is removed."""
         there = frozenset(self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", commit, "--", *paths))
-        for path in paths:
-            remove(self.path / path)
+        gone = sorted(frozenset(paths) - there)
+        if gone:
+            self.git.change("--literal-pathspecs", "rm", "--force", "--quiet", "--ignore-unmatch", "--", *gone)
         if there:
             self.git.change("--literal-pathspecs", "checkout", "--force", commit, "--", *sorted(there))
 
@@ -188,9 +203,23 @@ class GitWorkspace:
         notes = (self._prepared_for, self._earlier_note)
         return frozenset(note.read_text(encoding="ascii") for note in notes if note.is_file())
 
-    def _begin(self) -> Settings:
-        """What is in the workspace counts no more."""
+    @property
+    def _owner_note(self) -> Path:
+        """Holds the owner of what is ignored in the folder; empty if nobody has a right to it."""
+        return self.store.folder / f"{self.name}.owner"
+
+    @property
+    def _published_note(self) -> Path:
+        """Holds the commit of the target at which caches were built that the folder was made of."""
+        return self.store.folder / f"{self.name}.published"
+
+    def _begin(self, owner: str = "") -> Settings:
+        """What is in the workspace counts no more; it is removed, unless it is the *owner*'s."""
         settings = self._restore()
+        if not (owner and text_of(self._owner_note) == owner):
+            self._owner_note.unlink(missing_ok=True)
+            remove_thoroughly(self.path)
+            self._drop_index()
         for note in (self._prepared_for, self._earlier_note, self.path.parent / f"{self.name}.gitconfig"):
             note.unlink(missing_ok=True)
         (self.store.git_dir / self.store.made_ref(self.path)).unlink(missing_ok=True)
@@ -243,12 +272,47 @@ class GitWorkspace:
             self.git.change("read-tree", base)
         return take(self.git, self.path, base, whole=whole)
 
-    def _fill(self, head: str, tree: str, settings: Settings, cancel: Cancellation | None = None) -> None:
+    def _fill(
+        self, head: str, tree: str, settings: Settings, cancel: Cancellation | None = None, *, published: str
+    ) -> None:
+        cached = self._cached(tree, published, settings, cancel)
+        self._put_files(head, tree, settings, cancel)
+        if cached:
+            self._caches.bring(cached)
+        else:
+            self._set_up(cancel)
+
+    def _put_files(self, head: str, tree: str, settings: Settings, cancel: Cancellation | None) -> None:
         self._mending(lambda: self._place(tree, cancel))
         self._copy_files()
         self._throwaway.put(head, settings, (head,), tree)
-        for command in self.policy.setup:
-            self._set_up(command, cancel)
+
+    def _cached(self, tree: str, published: str, settings: Settings, cancel: Cancellation | None) -> str | None:
+        """The name of the cache that serves for *tree*, built if it is missing; `None` if none may.
+
+        What an attempt wrote has no part in one: where it changed dependencies, set-up runs for it alone.
+        """
+        if not (self.policy.cache_paths and published):
+            return None
+        key = self._mending(lambda: self._caches.key(self.git, published))
+        if self._caches.key(self.git, tree) != key:
+            return None
+        if not self._caches.has(key):
+            self._make_folder_anew()
+            self._put_files(published, published, settings, cancel)
+            self._set_up(cancel)
+            self._caches.keep(key)
+            self._make_folder_anew()
+        return key
+
+    def _make_folder_anew(self) -> None:
+        remove_thoroughly(self.path)
+        self._drop_index()
+        self.path.mkdir(mode=0o700, parents=True)
+
+    @property
+    def _caches(self) -> SetupCaches:
+        return SetupCaches(self.path.parent / "caches", self.path, self.policy, self.store.source.children)
 
     @property
     def _throwaway(self) -> ThrowAwayGit:
@@ -277,7 +341,7 @@ class GitWorkspace:
         """What the hooks make of the commit, in a folder of theirs that is set up as this one is."""
         there = replace(self, name="hooks", path=self.path.with_name("hooks"))
         there._begin()  # noqa: SLF001  (its own)
-        there._fill(parents[0], tree, settings)  # noqa: SLF001
+        there._fill(parents[0], tree, settings, published=text_of(self._published_note))  # noqa: SLF001
         children = self.store.source.children.lending(lambda: self.store.history.lent)
         return HookRun(
             there.path,
@@ -308,7 +372,11 @@ class GitWorkspace:
             )
         copy_files(names, self.store.source.folder, self.path)
 
-    def _set_up(self, command: str, cancel: Cancellation | None) -> None:
+    def _set_up(self, cancel: Cancellation | None) -> None:
+        for command in self.policy.setup:
+            self._run_set_up(command, cancel)
+
+    def _run_set_up(self, command: str, cancel: Cancellation | None) -> None:
         done = (
             self.store.source.children.lending(lambda: self.store.history.lent)
             .within(self.policy.container)
@@ -335,6 +403,11 @@ class GitWorkspace:
                 f"core.hooksPath is {hooks}, which is not in the workspace, so the hooks would silently not run",
                 remedy="add the command that makes it to workspace.setup in .mino/config.yml (husky: `npx husky`)",
             )
+
+
+def text_of(note: Path) -> str:
+    """What a note of ours says; nothing if it is missing."""
+    return note.read_text(encoding="utf-8") if note.is_file() else ""
 
 
 def commit_tree(git: Git, tree: str, parents: Sequence[str], message: str, *, sign: bool = False) -> str:

@@ -18,7 +18,7 @@ from tests.support.repositories import PLAIN, commit, git, head, hook, write
 @pytest.fixture
 def workspace(project):
     made = project.run_workspace()
-    made.prepare(head(project.root))
+    made.prepare(head(project.root), owner="issue-1")
     return made
 
 
@@ -66,7 +66,7 @@ def test_leftovers_go_and_ignored_caches_stay(project, workspace):
     (workspace.path / "cache").mkdir()
     write(workspace.path / "cache", big="cached\n")
     git(workspace.path, "init", "--quiet", "nested")
-    workspace.prepare(head(project.root))
+    workspace.prepare(head(project.root), owner="issue-1")
     assert sorted(path.name for path in workspace.path.iterdir()) == [
         ".git",
         ".gitignore",
@@ -79,7 +79,7 @@ def test_leftovers_go_and_ignored_caches_stay(project, workspace):
 
 def test_pristine_means_without_caches(project, workspace):
     write(workspace.path, **{"run.log": "log\n"})
-    project.run_workspace(WorkspacePolicy(pristine=True)).prepare(head(project.root))
+    project.run_workspace(WorkspacePolicy(pristine=True)).prepare(head(project.root), owner="issue-1")
     assert not (workspace.path / "run.log").exists()
 
 

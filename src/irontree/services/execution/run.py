@@ -142,7 +142,13 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
     tree_of = _earlier_tree(ready, base, salvaged)
     attempt = _RunningAttempt(ready, state, plan, node, base, workspace, allowance, tree_of)
     try:
-        workspace.prepare(base, tree_of=attempt.tree_of, cancel=app.cancel)
+        workspace.prepare(
+            base,
+            tree_of=attempt.tree_of,
+            owner=f"issue-{state.issue_number}",
+            published=fork_point,
+            cancel=app.cancel,
+        )
         result = _call_agent(app, attempt)
     except IrontreeError as error:  # the agent's program was not started
         return _could_not_work(app, attempt, error, NOT_STARTED)

@@ -129,7 +129,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         if stored.results:
             app.progress.note(f"the checks have already run at {sha[:7]}")
         return stored
-    workspace.prepare(sha, cancel=app.cancel)
+    workspace.prepare(sha, published=subject.state.began_from, cancel=app.cancel)
     commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
     checks = app.checks().within(subject.plan.policy.container)
     checking = _Checking(app, checks, subject, commands, workspace)
@@ -146,19 +146,14 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         protected=protected,
     )
     if protected and commands and subject.plan.policy.protected == "ask" and not report.failed:
-        report = report.model_copy(update={"as_before": checking.with_files_of(_began_from(subject.state), protected)})
+        report = report.model_copy(update={"as_before": checking.with_files_of(subject.state.began_from, protected)})
     app.results.save(report)
     return report
 
 
-def _began_from(state: TaskState) -> str:
-    """The newest commit of the target that the task's commit stands on; empty if it has none."""
-    return state.fork_point or state.base_sha or ""
-
-
 def _protected(app: App, subject: Subject, sha: str) -> tuple[str, ...]:
     """What the task changed of what defines its checks; a merge is not asked, which others changed too."""
-    base = _began_from(subject.state)
+    base = subject.state.began_from
     if sha != subject.anchor or not subject.state.has_code or not base:
         return ()
     counts = app.repository.line_counts(base, sha)

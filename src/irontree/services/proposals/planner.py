@@ -70,6 +70,7 @@ def _agent_request(
         agent=policy.agent,
         workspace=policy.workspace,
         sha=base,
+        published=base,
         prompt=lambda path, problems: app.renderer.render(
             "prompts/plan.md", text=text, example=example, checks=checks, draft_file=str(path), problems=problems
         ),

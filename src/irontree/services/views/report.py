@@ -50,7 +50,7 @@ def _change(state: TaskState) -> tuple[str, str] | None:
 
     Between them is all that is to be published, also of earlier attempts and of what others pushed to its branch.
     """
-    base = state.fork_point or state.base_sha
+    base = state.began_from
     return (base, state.commit) if state.has_code and base and state.commit else None
 
 

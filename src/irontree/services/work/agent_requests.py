@@ -34,6 +34,8 @@ class AgentRequest:
     agent: AgentSpec
     workspace: WorkspacePolicy
     sha: str
+    published: str
+    """The commit of the target that *sha* stands on."""
     prompt: Callable[[Path, tuple[str, ...]], str]
     """Makes the prompt from the path of the answer file and the problems of the previous answer."""
     answer_file: str
@@ -109,7 +111,7 @@ def _ask_once(
 ) -> AgentAnswer:
     app.progress.note(request.note)
     workspace = app.repository.workspace("review", request.workspace)
-    workspace.prepare(request.sha, cancel=app.cancel)
+    workspace.prepare(request.sha, published=request.published, cancel=app.cancel)
     path = workspace.path / request.answer_file
     remove(path)  # git may ignore it, and an earlier request's file is still there then
     limited = request.agent.model_copy(update={"wall_seconds": allowance.seconds(request.agent.wall_seconds)})

@@ -1,0 +1,131 @@
+"""A verification begins from nothing; what set-up made is copied in, and built from what is published (R4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.domain.plan import WorkspacePolicy
+from irontree.errors import EnvironmentRefused
+from tests.support.repositories import PLAIN, commit, write
+
+COUNTING = "mkdir -p deps/lib && cat app.py package.json > deps/lib/made 2>/dev/null; echo made >> ../set-up.log"
+CACHED = WorkspacePolicy(setup=(COUNTING,), cache_paths=("deps",))
+
+
+@pytest.fixture
+def base(project) -> str:
+    (project.root / ".gitignore").write_text("deps/\n*.log\n")
+    commit(project.root, ".gitignore", "deps/\n*.log\n")
+    return commit(project.root, "package.json", "{}\n")
+
+
+def verify(project, policy=CACHED):
+    return project.repository.workspace("verify", policy)
+
+
+def times_set_up(workspace) -> int:
+    log = workspace.path.parent / "set-up.log"
+    return len(log.read_text().splitlines()) if log.exists() else 0
+
+
+def made_in(workspace) -> str:
+    return (workspace.path / "deps" / "lib" / "made").read_text()
+
+
+@pytest.mark.parametrize("name", ["verify", "review"])
+def test_nothing_of_an_earlier_use_is_there(project, base, name):
+    """Ignored files too: a check could leave a module that the next one imports."""
+    workspace = project.repository.workspace(name, PLAIN)
+    workspace.prepare(base)
+    (workspace.path / "deps").mkdir()
+    write(workspace.path / "deps", hidden="evil\n")
+    write(workspace.path, **{"run.log": "log\n"})
+    (workspace.path / "deps").chmod(0o500)
+    workspace.prepare(base)
+    assert not (workspace.path / "deps").exists()
+    assert not (workspace.path / "run.log").exists()
+
+
+def test_an_issue_s_own_attempts_keep_what_git_ignores_and_no_other_s_do(project, base):
+    workspace = project.run_workspace()
+    workspace.prepare(base, owner="issue-1")
+    write(workspace.path, **{"run.log": "log\n"})
+    workspace.prepare(base, owner="issue-1")
+    assert (workspace.path / "run.log").exists()
+    workspace.prepare(base, owner="issue-2")
+    assert not (workspace.path / "run.log").exists()
+
+
+def test_set_up_runs_once_for_all_that_have_the_same_dependencies(project, base):
+    changed = project.work(base, **{"app.py": "print('bye')\n"})
+    workspace = verify(project)
+    workspace.prepare(base, published=base)
+    workspace.prepare(changed, published=base)
+    assert times_set_up(workspace) == 1
+    assert made_in(workspace) == "print('hello')\n{}\n"
+    assert (workspace.path / "app.py").read_text() == "print('bye')\n"
+
+
+def test_a_cache_is_built_from_what_is_published_and_not_from_what_an_attempt_wrote(project, base):
+    changed = project.work(base, **{"app.py": "print('evil')\n"})
+    workspace = verify(project)
+    workspace.prepare(changed, published=base)
+    assert made_in(workspace) == "print('hello')\n{}\n"
+
+
+def test_changed_dependencies_are_set_up_for_that_commit_alone(project, base):
+    changed = project.work(base, **{"package.json": '{"more": 1}\n'})
+    workspace = verify(project)
+    workspace.prepare(changed, published=base)
+    assert made_in(workspace) == "print('hello')\n" + '{"more": 1}\n'
+    workspace.prepare(base, published=base)
+    assert made_in(workspace) == "print('hello')\n{}\n"
+    assert times_set_up(workspace) == 2
+
+
+def test_what_is_written_into_a_copy_stays_in_it(project, base):
+    workspace = verify(project)
+    workspace.prepare(base, published=base)
+    (workspace.path / "deps" / "lib" / "made").write_text("evil\n")
+    write(workspace.path / "deps", more="evil\n")
+    workspace.prepare(base, published=base)
+    assert made_in(workspace) == "print('hello')\n{}\n"
+    assert not (workspace.path / "deps" / "more").exists()
+
+
+def test_each_workspace_has_caches_of_its_own_because_they_know_their_path(project, base):
+    run, check = project.run_workspace(CACHED), verify(project)
+    run.prepare(base, published=base, owner="issue-1")
+    check.prepare(base, published=base)
+    assert times_set_up(check) == 2
+
+
+def test_other_commands_or_paths_make_another_cache(project, base):
+    verify(project).prepare(base, published=base)
+    other = verify(project, WorkspacePolicy(setup=("mkdir deps; echo other > deps/other",), cache_paths=("deps",)))
+    other.prepare(base, published=base)
+    assert (other.path / "deps" / "other").exists()
+
+
+def test_links_in_a_cache_are_copied_and_never_followed(project, base, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("secret\n")
+    policy = WorkspacePolicy(setup=(f"mkdir deps && ln -s {secret} deps/link",), cache_paths=("deps",))
+    workspace = verify(project, policy)
+    workspace.prepare(base, published=base)
+    assert (workspace.path / "deps" / "link").readlink() == secret
+
+
+def test_a_cache_behind_a_link_is_refused_in_words(project, base, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    policy = WorkspacePolicy(setup=(f"ln -s {outside} deps; mkdir -p deps/lib",), cache_paths=("deps/lib",))
+    with pytest.raises(EnvironmentRefused, match=r"workspace\.cache: deps/lib cannot be copied"):
+        verify(project, policy).prepare(base, published=base)
+
+
+def test_only_the_caches_that_were_used_last_are_kept(project, base):
+    for number in range(10):
+        policy = WorkspacePolicy(setup=(f"mkdir deps; echo {number} > deps/n",), cache_paths=("deps",))
+        verify(project, policy).prepare(base, published=base)
+    assert len(list((verify(project).path.parent / "caches").iterdir())) == 8
