@@ -239,11 +239,6 @@ def read_beneath(root: Path, path: str, limit: int) -> bytes | None:
         return None
 
 
-def read_regular(path: Path, limit: int) -> bytes | None:
-    """The same for a file whose folder is trusted."""
-    return read_beneath(path.parent, path.name, limit)
-
-
 def _read_regular(descriptor: int, limit: int) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         return file.read(limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
@@ -260,6 +255,16 @@ def write_beneath(root: Path, path: str, data: bytes) -> None:
         descriptor = os.open(_plain(name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | _AT_ONCE, 0o666, dir_fd=within)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+
+
+def remove_beneath(root: Path, path: str) -> None:
+    """Remove what is at *path* below *root*; nothing if there is none, or a link on the way to it. Raises OSError."""
+    folder, _, name = path.rpartition("/")
+    try:
+        with folder_beneath(root, folder) as within:
+            remove_at(within, name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
 
 
 def remove_at(within: int, name: str) -> None:

@@ -15,6 +15,7 @@ GITHUB = "forge: {adapter: github, repository: acme/tool, url: https://github.co
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     git(tmp_path, "init", "--quiet", "project")
     set_up(tmp_path / "project")
     return tmp_path / "project"

@@ -28,6 +28,7 @@ SPEC = """\
 def laid_out(place: Path, monkeypatch: pytest.MonkeyPatch, mode: str, settings: str = "") -> Path:
     """The project, whose agent says hello once more with each attempt; workspaces are in *place* too."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
     root = lay_out(place, "echo hello, attempt $IRONTREE_ATTEMPT >> greet.txt", SPEC, settings)
     config = root / ".mino" / "config.yml"
     config.write_text(config.read_text().replace("publish:\n", f"publish:\n  mode: {mode}\n"))

@@ -49,6 +49,7 @@ def _live(act: Callable[[Path], None], folder: Path, writing: int) -> None:
         os.chdir(folder)
         os.environ |= {"HOME": str(folder), "GIT_CONFIG_GLOBAL": str(folder / ".gitconfig")}
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        os.environ["XDG_STATE_HOME"] = str(folder / "state")
         act(folder)
         said = "done"
     except BaseException:  # noqa: BLE001 - the one boundary of this process

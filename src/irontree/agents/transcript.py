@@ -15,6 +15,7 @@ from typing import BinaryIO
 from irontree.agents.reading import UsageCount, says_nothing
 from irontree.domain.attempt import Usage
 from irontree.domain.plan import AgentSpec
+from irontree.files import read_beneath
 from irontree.ports import AgentResult, AgentTask, Progress
 from irontree.processes.containers import scrubbed_environment
 
@@ -56,10 +57,8 @@ class Transcript:
     def last_words(self) -> bytes:
         """What the program left as its summary: the beginning of a plain file, nothing of a link, pipe or device."""
         with suppress(OSError):
-            own = samestat(self._folder.lstat(), self._place)
-            if own and self.summary_file.is_file() and not self.summary_file.is_symlink():
-                with self.summary_file.open("rb") as file:
-                    return file.read(SUMMARY_BYTES)
+            if samestat(self._folder.lstat(), self._place):
+                return read_beneath(self._folder, SUMMARY_FILE, SUMMARY_BYTES) or b""
         return b""
 
     def conclude(self, command: Sequence[str], result: AgentResult) -> None:

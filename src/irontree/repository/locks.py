@@ -184,7 +184,7 @@ class PrivateLocks:
         return found
 
     def _found(self) -> Iterator[Path]:
-        yield from self.folder.glob("*.lock")
+        yield from self.folder.glob("*.index.lock")
         for git_dir in self.folder.glob("*.git"):
             yield from git_dir.glob("*.lock")
             yield from (git_dir / "refs").rglob("*.lock")

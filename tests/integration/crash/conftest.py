@@ -13,5 +13,6 @@ from tests.integration.crash.laboratory import Laboratory, laboratory
 def lab(tmp_path_factory) -> Iterator[Laboratory]:
     folder = tmp_path_factory.mktemp("crash")
     with pytest.MonkeyPatch.context() as patch, laboratory(folder) as made:
-        patch.setenv("XDG_CACHE_HOME", made.environment["XDG_CACHE_HOME"])
+        for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+            patch.setenv(name, made.environment[name])
         yield made

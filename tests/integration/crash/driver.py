@@ -163,6 +163,7 @@ def _tell(**words: object) -> None:
 def _end_with(writing: int, job: Job) -> None:
     code = 1
     os.environ["XDG_CACHE_HOME"] = str(Path(job.root).parent / "cache")
+    os.environ["XDG_STATE_HOME"] = str(Path(job.root).parent / "state")
     try:
         with os.fdopen(writing, "w") as out:
             try:

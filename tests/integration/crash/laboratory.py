@@ -171,7 +171,7 @@ class Laboratory:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "XDG_CACHE_HOME": str(self.place / "cache")}
+        return {**os.environ, "XDG_CACHE_HOME": str(self.place / "cache"), "XDG_STATE_HOME": str(self.place / "state")}
 
     def restore(self) -> None:
         shutil.rmtree(self.place, ignore_errors=True)

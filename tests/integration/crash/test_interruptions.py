@@ -43,7 +43,11 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
+        return {
+            **os.environ,
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+        }
 
     def once(self, words: str) -> str:
         """Shell words that come true the first time only."""
@@ -94,6 +98,7 @@ def place(tmp_path, drivers) -> Iterator[Place]:
     witness = Witness(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
         yield Place(tmp_path, witness, drivers)
     witness.close()
 

@@ -149,6 +149,7 @@ def changing(tmp_path_factory) -> Iterator[Laboratory]:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("change")
         patch.setenv("XDG_CACHE_HOME", str(folder / "place" / "cache"))
+        patch.setenv("XDG_STATE_HOME", str(folder / "place" / "state"))
         with laboratory(folder, "change") as made:
             yield made
 

@@ -83,6 +83,7 @@ class Place:
 def place(tmp_path) -> Iterator[Place]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
         yield Place(tmp_path)
 
 

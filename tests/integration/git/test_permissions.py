@@ -96,6 +96,7 @@ def test_whatever_folder_cannot_be_written_for_a_while_the_work_ends_well(tmp_pa
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
         assert live(lay_out(tmp_path)) == "goal_reached"
     as_nobody(act)
 

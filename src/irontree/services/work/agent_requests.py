@@ -17,7 +17,7 @@ from irontree.domain.budgets import Allowance
 from irontree.domain.plan import AgentSpec, WorkspacePolicy
 from irontree.domain.review import InvalidAnswer
 from irontree.errors import Cancelled
-from irontree.files import remove
+from irontree.files import disk_errors, read_beneath, remove_beneath
 from irontree.ports import AgentResult, AgentTask
 
 ROUNDS: Final = 3
@@ -113,7 +113,8 @@ def _ask_once(
     workspace = app.repository.workspace("review", request.workspace)
     workspace.prepare(request.sha, published=request.published, cancel=app.cancel)
     path = workspace.path / request.answer_file
-    remove(path)  # git may ignore it, and an earlier request's file is still there then
+    with disk_errors(path):  # git may ignore it, and an earlier request's file is still there then
+        remove_beneath(workspace.path, request.answer_file)
     limited = request.agent.model_copy(update={"wall_seconds": allowance.seconds(request.agent.wall_seconds)})
     result = app.agent(limited).attempt(
         AgentTask(
@@ -131,14 +132,10 @@ def _ask_once(
     )
     if result.ended == "cancelled":
         raise Cancelled(f"{request.name} was stopped")
-    return AgentAnswer(_read(path, request.limit), result)
+    return AgentAnswer(_read(workspace.path, request.answer_file, request.limit), result)
 
 
-def _read(path: Path, limit: int) -> bytes | None:
-    """A regular file of at most *limit* bytes; None for a link, a pipe or a larger file."""
-    try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > limit:
-            return None
-        return path.read_bytes()
-    except OSError:
-        return None
+def _read(folder: Path, name: str, limit: int) -> bytes | None:
+    """A regular file of at most *limit* bytes; None for a link in its path, a pipe or a larger file."""
+    data = read_beneath(folder, name, limit + 1)
+    return None if data is None or len(data) > limit else data
