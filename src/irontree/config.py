@@ -17,9 +17,9 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, fi
 
 from irontree.domain.budgets import BudgetPolicy, approved_budgets
 from irontree.domain.checks import DETECTION
+from irontree.domain.places import OPEN, PlaceSpec, SandboxKind
 from irontree.domain.plan import (
     AgentSpec,
-    ContainerSpec,
     ExecutionPolicy,
     OnHalt,
     PermissionRule,
@@ -38,9 +38,11 @@ from irontree.domain.settings import (
     InnerPath,
     RefName,
     RepositoryName,
+    Sandbox,
     VariableName,
     WebAddress,
     approved_gates,
+    approved_place,
 )
 from irontree.domain.text import nearest
 from irontree.domain.values import COMPOSITE_THRESHOLD, FROM_FILE, ReplyMode, Section
@@ -81,7 +83,7 @@ class Agent(Section, AgentSpec):
     """The program that changes the code."""
 
     called: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]  # no key of the file
-    container: ClassVar[None] = None  # type: ignore[misc]
+    place: ClassVar[PlaceSpec] = OPEN  # type: ignore[misc]
 
     adapter: AgentAdapter = Field(
         default="command", description="What drives it: any `command`, or the name of an agent that is known here."
@@ -179,7 +181,7 @@ class CommentSection(Section):
 class WorkspaceSection(Section, WorkspacePolicy):
     """The private workspaces in which work is done."""
 
-    container: ClassVar[None] = None  # type: ignore[misc]  # no key of the file
+    place: ClassVar[PlaceSpec] = OPEN  # type: ignore[misc]  # no key of the file
     copy_files: tuple[InnerPath, ...] = Field(
         default=(), alias="copy", description="Untracked files of the user's checkout that work needs, such as `.env`."
     )
@@ -263,6 +265,7 @@ class Config(Section):
     agent: Agent = Agent()
     workspace: WorkspaceSection = WorkspaceSection()
     container: Container = Container()
+    sandbox: Sandbox = Sandbox()
     publish: Publish = Publish()
     forge: ForgeSection = ForgeSection()
     gates: GateSettings = GateSettings()
@@ -272,8 +275,14 @@ class Config(Section):
     prefect: Prefect = Prefect()
     automations: Automations = Automations()
 
-    def policy(self, remote: str | None, target_branch: str) -> ExecutionPolicy:
-        """What a person approves (R6); *remote* and *target_branch* hold where the file names none.
+    def sandbox_kind(self) -> SandboxKind | None:
+        """The kind that the file decides; None if this machine does."""
+        if self.sandbox.kind == "auto":
+            return "container" if self.container.image else None
+        return self.sandbox.kind
+
+    def policy(self, remote: str | None, target_branch: str, kind: SandboxKind = "none") -> ExecutionPolicy:
+        """What a person approves (R6); *remote*, *target_branch* and *kind* hold where the file names none.
 
         Raises ConfigRefused for what cannot be done yet: it must not be approved.
         """
@@ -284,17 +293,25 @@ class Config(Section):
                 "publish.mode: pull_request needs a git remote to push branches to",
                 remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
-        container = ContainerSpec(**self.container.model_dump()) if self.container.image else None
+        kind = self.sandbox_kind() or kind
+        whose: tuple[Literal["agents", "all"], ...] = ("agents", "all")
+        agents, checks = (
+            approved_place(
+                self.sandbox,
+                self.container,
+                kind,
+                who,
+            )
+            for who in whose
+        )
         return ExecutionPolicy(
-            agent=AgentSpec(**self.agent.model_dump(), container=container),
+            agent=AgentSpec(**self.agent.model_dump(), place=agents),
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
-            reviewers=tuple(
-                ReviewerSpec(**reviewer.model_dump(), container=container) for reviewer in self.verify.reviewers
-            ),
-            workspace=WorkspacePolicy(**self.workspace.model_dump(), container=container),
-            container=container,
+            reviewers=tuple(ReviewerSpec(**reviewer.model_dump(), place=agents) for reviewer in self.verify.reviewers),
+            workspace=WorkspacePolicy(**self.workspace.model_dump(), place=agents),
+            place=checks,
             publish=PublishPolicy(
                 mode=self.publish.mode,
                 remote=self.publish.remote or remote,

@@ -44,6 +44,7 @@ container:
   network: false
   user: "1000:1000"
   options: [--memory, 4g]
+sandbox: {kind: container, read: [/srv/data], write: [~/.cargo/registry], network: agents}
 publish: {mode: pull_request, remote: upstream, target_branch: trunk, reviewers: [ada, org/team], assignees: [bob]}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, on_halt: go_on, lease_stale_hours: 12}
@@ -118,9 +119,8 @@ def test_every_key_can_be_set():
 
 def test_the_policy_carries_what_a_person_approves():
     possible = EVERYTHING.replace("mode: pull_request", "mode: direct").replace("kind: none", "kind: clone")
-    possible = re.sub(
-        r"container:\n(?:  .*\n)+", "", possible
-    )  # what is contained: tests/unit/domain/test_container.py
+    # What is contained: tests/unit/domain/test_container.py and test_sandbox.py.
+    possible = re.sub(r"container:\n(?:  .*\n)+|sandbox: .*\n", "", possible)
     policy = read_config(possible, NAME).policy("origin", "main")
     assert policy.agent == AgentSpec(
         adapter="claude",

@@ -73,7 +73,7 @@ class ProgramAgent:
         with transcript.open_output() as log:
             output = OutputReader(log, progress, self._preset.tell, self._surroundings, self._preset.add)
             meter = UsageMeter(task.allowance, cancel, lambda: output.usage)
-            done = self._children.within(self._spec.container, task.transcript).run(
+            done = self._children.within(self._spec.place, task.transcript).run(
                 filled(self._command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),
@@ -141,7 +141,7 @@ class KnownAgent(ProgramAgent):
         """
         spec, preset, caller = self._spec, self._preset, self._caller
         status, home = preset.status, Path(caller.get("HOME", "~")).expanduser()
-        if status is None or spec.container:
+        if status is None or spec.place.container:
             return None
         if preset.signed_in_here(caller, spec.environment) or status.elsewhere(home, spec.arguments):
             return None

@@ -244,7 +244,7 @@ class GitWorkspace:
     def _set_up(self, command: str, cancel: Cancellation | None) -> None:
         done = (
             self.git.children.lending(lambda: self.clone.stores)
-            .within(self.policy.container)
+            .within(self.policy.place)
             .run(
                 [SHELL, "-c", command],
                 cwd=self.path,

@@ -126,7 +126,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         return stored
     workspace.prepare(sha, cancel=app.cancel)
     commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
-    checks = app.checks().within(subject.plan.policy.container)
+    checks = app.checks().within(subject.plan.policy.place)
     results = _run_all(app, checks, subject, commands, workspace.path)
     report = CheckReport(
         issue_number=subject.state.issue_number,
