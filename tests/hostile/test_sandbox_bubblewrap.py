@@ -76,6 +76,16 @@ def test_what_is_named_can_be_read_and_not_changed_or_changed(stage):
     assert (read.read_text(), write.read_text()) == (SECRET, "mine\n")
 
 
+def test_of_a_script_that_the_command_names_nothing_else_is_shown(stage):
+    script, secret = stage.keep("agents/agent.sh"), stage.keep("agents/key")
+    script.write_text(f"echo begins; cat '{secret}'")
+    place = bubblewrap_place()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(stage.home)}
+    done = place.children().run(["sh", str(script)], cwd=stage.workspace, environment=environment, limits=AMPLE)
+    assert "begins" in done.output
+    assert SECRET not in done.output
+
+
 def test_nothing_is_written_outside_of_the_workspace(stage, tmp_path):
     beside = tmp_path / "beside"
     words = (

@@ -93,7 +93,7 @@ class Bubblewrap:
             *("--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--symlink", "../run", "/var/run"),
             *("--tmpfs", _TMP, "--tmpfs", "/var/tmp"),  # noqa: S108  (private ones)
             *(() if home == _TMP else ("--tmpfs", home)),
-            *_bound("--ro-bind", _topmost(self._readable(place, argv[0], environment, home, readable))),
+            *_bound("--ro-bind", _topmost(self._readable(place, argv, environment, home, readable))),
             *_bound("--bind", (_expanded(path, home) for path in place.write)),
             *_bound("--bind", map(str, (*folders, cwd))),
             *("--remount-ro", "/", "--chdir", str(cwd), "--"),
@@ -102,12 +102,13 @@ class Bubblewrap:
         return words, {**kept, "HOME": home}
 
     def _readable(
-        self, place: PlaceSpec, program: str, environment: Mapping[str, str], home: str, more: Sequence[Path]
+        self, place: PlaceSpec, argv: Sequence[str], environment: Mapping[str, str], home: str, more: Sequence[Path]
     ) -> Iterator[str]:
         yield from _name_service()
         yield from _tools(environment.get("PATH", os.defpath), home)
         yield from (value for name in _NAMED if (value := environment.get(name, "")).startswith("/"))
-        yield from _program(program, home)
+        yield from _program(argv[0], home)
+        yield from (word for word in argv[1:] if word.startswith("/") and os.path.isfile(word))  # noqa: PTH113
         yield from (_expanded(path, home) for path in place.read)
         yield from map(str, more)
 
