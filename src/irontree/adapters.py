@@ -14,7 +14,7 @@ from irontree.config import Config, add_permissions
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy, default_remote
 from irontree.errors import EnvironmentRefused
 from irontree.forges import ForgeSettings, Location, connect, location_of
-from irontree.ports import CheckRunner, CodingAgent, Forge
+from irontree.ports import CheckRunner, CodingAgent, Forge, Places
 from irontree.processes import ChildProcesses
 from irontree.processes.containers import without_credentials
 from irontree.processes.running import capture
@@ -37,6 +37,7 @@ class Adapters:
     children: ChildProcesses
     environment: Mapping[str, str] = field(repr=False)
     """The caller's environment; no text shows its secrets."""
+    places: Places
 
     @cached_property
     def forge(self) -> Forge:
@@ -99,7 +100,8 @@ class Adapters:
                 f"{repository.root} is on no branch, so there is none to publish to",
                 remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
             )
-        policy = config.policy(remote, branch)
+        kind = config.sandbox_kind() or self.places.best()
+        policy = config.policy(remote, branch, kind)
         reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
         return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers})
 

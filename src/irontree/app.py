@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from irontree.domain.plan import AgentSpec, ContainerSpec, ExecutionPolicy, PermissionRule, PublishPolicy
+from irontree.domain.places import PlaceSpec, SandboxKind
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
 from irontree.domain.settings import Automations
 from irontree.domain.timestamps import utc_text
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, ReplyMode
@@ -20,13 +21,13 @@ from irontree.ports import (
     Children,
     Clock,
     CodingAgent,
-    ContainerEngine,
     Deliveries,
     Forge,
     IssueLog,
     Lease,
     Lock,
     LoopLog,
+    Places,
     PlanStore,
     Progress,
     Projections,
@@ -60,10 +61,18 @@ class Preferences:
     automations: Automations = field(default_factory=Automations)
 
 
-class NoContainers:
-    """The container engine of an App that uses no containers."""
+class OpenPlaces:
+    """The places of an App that confines nothing."""
 
-    def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:  # noqa: ARG002
+    def best(self) -> SandboxKind:
+        """This machine."""
+        return "none"
+
+    def unconfined(self) -> str:
+        """It was not asked for."""
+        return ""
+
+    def blockers(self, place: PlaceSpec) -> tuple[Blocker, ...]:  # noqa: ARG002
         """There are none."""
         return ()
 
@@ -129,7 +138,7 @@ class App:
     origin: Origin
     which: Callable[[str], str | None] = shutil.which
     """A program's place on PATH, or `None`."""
-    engine: ContainerEngine = field(default_factory=NoContainers)
+    places: Places = field(default_factory=OpenPlaces)
     progress: Progress = field(default_factory=NoProgress)
     cancel: Cancellation = field(default_factory=threading.Event)
 

@@ -19,7 +19,7 @@ from irontree.domain.text import secret_values, shell_path
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.ports import Cancellation, Child, Progress, Renderer
 from irontree.processes import ChildProcesses
-from irontree.processes.containers import Engine
+from irontree.processes.places import Places
 from irontree.repository import GitRepository, open_repository
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileProjections, FileResultStore, FileUpkeep
 from irontree.store.event_log import FileEventLog, FileLoopLog
@@ -48,12 +48,12 @@ def open_app(
     """
     clock, host, environment = SystemClock(), socket.gethostname(), dict(environment)  # os.environ decodes each time
     registry = _ChildRegistry()
-    children = ChildProcesses(registry, environment=environment)
+    children, places = ChildProcesses(registry, environment=environment), Places(environment)
     progress = progress or NoProgress()
     repository = open_repository(start, children, *_folders(), environment, progress.note)
     layout = Layout(repository.root)
     _require_home(repository, layout, host)
-    equipment = _Equipping(repository, layout, children, environment)
+    equipment = _Equipping(repository, layout, children, environment, places)
     run_lock = registry.file = RunLockFile(
         layout.run_lock, clock, host, lambda: timedelta(hours=equipment().config.run.lock_stale_hours)
     )
@@ -83,7 +83,7 @@ def open_app(
         allow=lambda rules: equipment().allow(rules),
         preferences=lambda: equipment().preferences,
         origin=origin,
-        engine=Engine(environment),
+        places=places,
         progress=progress,
         cancel=cancel or threading.Event(),
     )
@@ -160,9 +160,14 @@ class _Equipping:
     """Adapters by the configuration, remade when it changes, because a server may run for months."""
 
     def __init__(
-        self, repository: GitRepository, layout: Layout, children: ChildProcesses, environment: Mapping[str, str]
+        self,
+        repository: GitRepository,
+        layout: Layout,
+        children: ChildProcesses,
+        environment: Mapping[str, str],
+        places: Places,
     ) -> None:
-        self._given = repository, layout, children, environment
+        self._given = repository, layout, children, environment, places
         self._config = layout.config
         self._made: Adapters | None = None
 

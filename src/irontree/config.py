@@ -17,9 +17,9 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, fi
 
 from irontree.domain.budgets import BudgetPolicy, approved_budgets
 from irontree.domain.checks import DETECTION
+from irontree.domain.places import OPEN, PlaceSpec, SandboxKind
 from irontree.domain.plan import (
     AgentSpec,
-    ContainerSpec,
     ExecutionPolicy,
     OnHalt,
     OnProtected,
@@ -34,17 +34,22 @@ from irontree.domain.settings import (
     AgentAdapter,
     ApiUrl,
     Automations,
+    CommentSection,
     Container,
     GateSettings,
     InnerPath,
+    IssueSection,
     RefName,
+    Report,
     RepositoryName,
+    Sandbox,
     VariableName,
     WebAddress,
     approved_gates,
+    approved_place,
 )
 from irontree.domain.text import nearest
-from irontree.domain.values import COMPOSITE_THRESHOLD, FROM_FILE, ReplyMode, Section
+from irontree.domain.values import FROM_FILE, Section
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.files import swap
 
@@ -82,7 +87,7 @@ class Agent(Section, AgentSpec):
     """The program that changes the code."""
 
     called: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]  # no key of the file
-    container: ClassVar[None] = None  # type: ignore[misc]
+    place: ClassVar[PlaceSpec] = OPEN  # type: ignore[misc]
 
     adapter: AgentAdapter = Field(
         default="command", description="What drives it: any `command`, or the name of an agent that is known here."
@@ -145,53 +150,10 @@ class VerifySection(Section):
         return named
 
 
-class IssueSection(Section):
-    """What happens to issues."""
-
-    close_on_done: Literal["auto", "manual"] | None = Field(
-        default=None,
-        description="Who closes an issue that is done. Unset: a person closes bugs, all else is closed for them.",
-    )
-    composite_threshold: int = Field(
-        default=COMPOSITE_THRESHOLD,
-        ge=0,
-        description="An issue with more open checkboxes than this is not adopted: it has to be split first.",
-    )
-    keep_current: bool = Field(
-        default=True,
-        description="Whether the text of an issue made from a document shows its state, its parts and what is met.",
-    )
-
-
-class Report(Section):
-    """What becomes of verification reports."""
-
-    promotion: ReplyMode = Field(
-        default="auto", description="Whether notes go into the documents; `auto`: about set-up."
-    )
-    docs_path: str = Field(default="docs/integrations/", description="The folder of the repository that they go to.")
-
-    @field_validator("docs_path")
-    @classmethod
-    def _inside(cls, path: str) -> str:
-        parts = path.strip("/").split("/")
-        if path[:1] == "/" or not all(parts) or {".", "..", ".git", ".mino"}.intersection(path.lower().split("/")):
-            raise ValueError("expected a folder inside the repository, such as `docs/integrations/`")
-        return f"{'/'.join(parts)}/"
-
-
-class CommentSection(Section):
-    """What is said on issues."""
-
-    reply: ReplyMode = Field(
-        default="auto", description="Whether an issue's author gets a reply; `auto`: if they need one."
-    )
-
-
 class WorkspaceSection(Section, WorkspacePolicy):
     """The private workspaces in which work is done."""
 
-    container: ClassVar[None] = None  # type: ignore[misc]  # no key of the file
+    place: ClassVar[PlaceSpec] = OPEN  # type: ignore[misc]  # no key of the file
     cache_paths: tuple[InnerPath, ...] = Field(
         default=(),
         alias="cache",
@@ -281,6 +243,7 @@ class Config(Section):
     agent: Agent = Agent()
     workspace: WorkspaceSection = WorkspaceSection()
     container: Container = Container()
+    sandbox: Sandbox = Sandbox()
     publish: Publish = Publish()
     forge: ForgeSection = ForgeSection()
     gates: GateSettings = GateSettings()
@@ -290,8 +253,14 @@ class Config(Section):
     prefect: Prefect = Prefect()
     automations: Automations = Automations()
 
-    def policy(self, remote: str | None, target_branch: str) -> ExecutionPolicy:
-        """What a person approves (R6); *remote* and *target_branch* hold where the file names none.
+    def sandbox_kind(self) -> SandboxKind | None:
+        """The kind that the file decides; None if this machine does."""
+        if self.sandbox.kind == "auto":
+            return "container" if self.container.image else None
+        return self.sandbox.kind
+
+    def policy(self, remote: str | None, target_branch: str, kind: SandboxKind = "none") -> ExecutionPolicy:
+        """What a person approves (R6); *remote*, *target_branch* and *kind* hold where the file names none.
 
         Raises ConfigRefused for what cannot be done yet: it must not be approved.
         """
@@ -302,20 +271,20 @@ class Config(Section):
                 "publish.mode: pull_request needs a git remote to push branches to",
                 remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
-        container = ContainerSpec(**self.container.model_dump()) if self.container.image else None
+        kind = self.sandbox_kind() or kind
+        agents = approved_place(self.sandbox, self.container, kind, "agents")
+        checks = approved_place(self.sandbox, self.container, kind, "all")
         return ExecutionPolicy(
-            agent=AgentSpec(**self.agent.model_dump(), container=container),
+            agent=AgentSpec(**self.agent.model_dump(), place=agents),
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
             protected=self.verify.protected,
             protected_files=self.verify.protected_files,
             unprotected_files=self.verify.unprotected_files,
-            reviewers=tuple(
-                ReviewerSpec(**reviewer.model_dump(), container=container) for reviewer in self.verify.reviewers
-            ),
-            workspace=WorkspacePolicy(**self.workspace.model_dump(), container=container),
-            container=container,
+            reviewers=tuple(ReviewerSpec(**reviewer.model_dump(), place=agents) for reviewer in self.verify.reviewers),
+            workspace=WorkspacePolicy(**self.workspace.model_dump(), place=agents),
+            place=checks,
             publish=PublishPolicy(
                 mode=self.publish.mode,
                 remote=self.publish.remote or remote,

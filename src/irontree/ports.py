@@ -23,7 +23,8 @@ from irontree.domain.events import E, IssueEvent, Record
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.machine import Replay, replay
-from irontree.domain.plan import ContainerSpec, Plan, PublishPolicy, Shell, WorkspacePolicy
+from irontree.domain.places import PlaceSpec, SandboxKind
+from irontree.domain.plan import Plan, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.spending import Spending
 
@@ -149,7 +150,7 @@ class Child:
     """The process that started it; *owner_started* tells whether it is still the same one."""
     owner_started: str = ""
     engine: str = ""
-    """The engine that runs it in a container, which is named after the mark; empty for a process of ours."""
+    """What confines it: `bubblewrap`, or the engine of a container that is named after the mark; empty for nothing."""
 
 
 class Children(Protocol):
@@ -988,8 +989,8 @@ class CodingAgent(Protocol):
 class CheckRunner(Protocol):
     """Runs a check at the commit that is checked out in the workspace."""
 
-    def within(self, container: ContainerSpec | None) -> CheckRunner:
-        """The same runner for checks in such a container; `None` means on this machine itself."""
+    def within(self, place: PlaceSpec) -> CheckRunner:
+        """The same runner for checks in such a place."""
 
     def run(
         self,
@@ -1010,8 +1011,14 @@ class CheckRunner(Protocol):
         """Signs that the checks would test the user's checkout instead of *workspace*, in words (R4)."""
 
 
-class ContainerEngine(Protocol):
-    """The container engine on this machine."""
+class Places(Protocol):
+    """Where programs can be run on this machine."""
 
-    def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:
-        """Why containers cannot be run now."""
+    def best(self) -> SandboxKind:
+        """The strongest kind that needs no configuration."""
+
+    def unconfined(self) -> str:
+        """Why that is `none`, in words; empty if it is not."""
+
+    def blockers(self, place: PlaceSpec) -> tuple[Blocker, ...]:
+        """Why nothing can be run there now; another place is never taken instead."""

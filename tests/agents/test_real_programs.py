@@ -14,10 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from irontree.agents import open_agent
+from irontree.agents import as_called, open_agent
 from irontree.domain.attempt import AttemptEvidence, outcome_of
+from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import KNOWN_AGENTS
 from irontree.ports import AgentResult, AgentTask
+from tests.support.containers import bubblewrap_place
 from tests.support.model_api import CONTENT, MADE, ModelApi, model_api
 from tests.support.processes import NEVER, Heard, children
 from tests.support.real_agents import program_of, spec_of
@@ -55,14 +57,19 @@ class Bench:
     def transcript(self) -> Path:
         return self.folder / "transcript"
 
-    def attempt(self, name: str, url: str, *, cancel=NEVER, **limits: int) -> AgentResult:
-        """Let the program have one attempt; its service is at *url*."""
+    def attempt(
+        self, name: str, url: str, place: PlaceSpec = OPEN, temporary: str = "temporary", *, cancel=NEVER, **limits: int
+    ) -> AgentResult:
+        """Let the program have one attempt; its service is at *url*, its folder for temporary files in ours."""
+        (self.folder / temporary).mkdir(exist_ok=True)
         self.workspace.mkdir()
         subprocess.run(["git", "init", "--quiet", self.workspace], check=True, env={"PATH": os.environ["PATH"]})
         (self.folder / "home").mkdir()
         spec, environment = spec_of(name, self.folder / "home", url, **(LIMITS | limits))
         prompt = f"Write the file {MADE} in the current folder."
         task = AgentTask(7, "greeting", 1, prompt, self.workspace, self.transcript)
+        spec = as_called(spec.model_copy(update={"place": place}))
+        environment["TMPDIR"] = str(self.folder / temporary)
         return open_agent(spec, children(), environment).attempt(task, cancel=cancel, progress=Heard())
 
     @property
@@ -80,9 +87,12 @@ def bench(tmp_path) -> Bench:
 
 
 @each
-def test_work_that_is_done_is_claimed_as_done_and_nothing_else_is_left_behind(bench, name):
+@pytest.mark.parametrize("kind", ["none", "bubblewrap"])
+def test_work_that_is_done_is_claimed_as_done_and_nothing_else_is_left_behind(bench, name, kind):
+    """bubblewrap is on PATH or not: agents that bring a sandbox of their own may take that one."""
+    place = bubblewrap_place().spec if kind == "bubblewrap" else OPEN
     with model_api("edit", bench.workspace) as api:
-        result = bench.attempt(name, api.url)
+        result = bench.attempt(name, api.url, place=place)
     assert (bench.workspace / MADE).read_text() == CONTENT
     assert bench.files == {MADE}
     assert (result.ended, result.failure, bench.then(result)) == ("exited", None, "verify")
@@ -129,6 +139,20 @@ def test_a_refusal_counts_as_an_attempt(bench, name):
         result = bench.attempt(name, api.url)
     assert result.failure == (None if name in HIDES_REFUSAL else "refused")
     assert bench.then(result) == "verify"
+
+
+@in_full
+@pytest.mark.parametrize("kind", ["none", "bubblewrap"])
+def test_codex_whose_own_sandbox_refuses_every_edit_is_told_apart(bench, kind):
+    """It cannot make the helper of its sandbox, because its home is in the folder for temporary files."""
+    place = bubblewrap_place().spec if kind == "bubblewrap" else OPEN
+    with model_api("edit", bench.workspace) as api:
+        result = bench.attempt("codex", api.url, place=place, temporary=".")
+    if kind == "bubblewrap":
+        assert (result.failure, bench.files) == (None, {MADE})
+    elif result.failure:  # without bubblewrap on PATH it brings its own, which works
+        assert (result.failure, bench.then(result), bench.files) == ("own_sandbox", "ask", set())
+        assert "codex-linux-sandbox" in result.claim.words
 
 
 @in_full

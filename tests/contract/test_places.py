@@ -17,7 +17,7 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
 from irontree.processes.containers import Engine, container_name
 from irontree.processes.family import ProcessLimits
-from tests.support.containers import ABSENT, Place, fake_place, real_place
+from tests.support.containers import ABSENT, Place, bubblewrap_place, fake_place, real_place
 from tests.support.processes import AMPLE, MemoryRegistry
 
 PATIENCE = 60
@@ -25,7 +25,7 @@ SECRET = "a-key-that-nobody-may-see"
 DRIVER = """
 import dataclasses, json, os, sys
 from pathlib import Path
-from irontree.domain.plan import ContainerSpec
+from irontree.domain.places import PlaceSpec
 from irontree.processes import ChildProcesses
 from irontree.processes.family import ProcessLimits
 
@@ -35,18 +35,19 @@ class FileRegistry:
     def forget(self, pid): pass
     def recorded(self): return ()
 
-given = json.loads(sys.argv[2])
-container = ContainerSpec.model_validate(given) if given else None
-ChildProcesses(FileRegistry(), environment=os.environ).within(container).run(
+place = PlaceSpec.model_validate_json(sys.argv[2])
+ChildProcesses(FileRegistry(), environment=os.environ).within(place).run(
     ["sh", "-c", sys.argv[1]], cwd=Path.cwd(), environment=dict(os.environ), limits=ProcessLimits(60)
 )
 """
 
 
-@pytest.fixture(params=["machine", "fake", "docker", "podman"])
+@pytest.fixture(params=["machine", "bubblewrap", "fake", "docker", "podman"])
 def place(request, tmp_path_factory):
     if request.param == "fake":
         return fake_place(tmp_path_factory.mktemp("engine"))
+    if request.param == "bubblewrap":
+        return bubblewrap_place()
     if request.param == "machine":
         return Place(os.environ)
     found = real_place(request.param)
@@ -125,8 +126,9 @@ def test_a_program_that_is_not_there_was_never_started(place, tmp_path):
 
 def test_what_goes_on_after_we_are_killed_is_found_and_ended_by_the_next(place, tmp_path):
     words = "trap '' TERM HUP; while :; do echo alive > beat.txt; sleep 0.1; done"
-    container = place.container.model_dump_json() if place.container else "null"
-    driver = subprocess.Popen([sys.executable, "-c", DRIVER, words, container], cwd=tmp_path, env=place.environment)
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, words, place.spec.model_dump_json()], cwd=tmp_path, env=place.environment
+    )
     wait_for(tmp_path / "beat.txt")
     driver.kill()
     driver.wait()

@@ -127,6 +127,7 @@ def after_a_kill(reader: Reader) -> None:
     agent = reader.place / "agent.sh"
     works = agent.read_text(encoding="utf-8")
     agent.write_text(DIES, encoding="utf-8")
+    write_config(reader.folder / ".mino" / "config.yml", {"sandbox.kind": "none"})  # where it sees who is to be killed
     reader.irontree("task", "SPEC.md", "--stepwise", "--approve", revision_in(steps))
     reader.type(Command("irontree run issue-1", code=137))
     agent.write_text(works, encoding="utf-8")

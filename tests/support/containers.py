@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from irontree.domain.plan import ContainerSpec
+import pytest
+
+from irontree.domain.places import OPEN, ContainerSpec, PlaceSpec
 from irontree.processes import ChildProcesses
+from irontree.processes.places import Places
 from tests.support.processes import MemoryRegistry
 
 FAKE = Path(__file__).with_name("fake_engine.py")
@@ -24,17 +27,21 @@ ABSENT = f"sha256:{'0' * 64}"
 
 @dataclass
 class Place:
-    """Programs run here; `environment` is that of who calls, `container` None on the machine itself."""
+    """Programs run here, as `spec` says; `environment` is that of who calls."""
 
     environment: Mapping[str, str]
-    container: ContainerSpec | None = None
+    spec: PlaceSpec = OPEN
     registry: MemoryRegistry = field(default_factory=MemoryRegistry)
     slow: bool = False
     """Whether a second passes before a program is started."""
 
+    @property
+    def container(self) -> ContainerSpec | None:
+        return self.spec.container
+
     def children(self, *folders: Path, registry: MemoryRegistry | None = None) -> ChildProcesses:
         made = ChildProcesses(registry or self.registry, grace_seconds=0.5, environment=self.environment)
-        return made.within(self.container, *folders)
+        return made.within(self.spec, *folders)
 
 
 def fake_place(folder: Path, name: str = "docker") -> Place:
@@ -44,7 +51,9 @@ def fake_place(folder: Path, name: str = "docker") -> Place:
     (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -I {FAKE} "$@"\n')
     (programs / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "DOCKER_FAKE_STATE": str(folder)}
-    return Place(environment, ContainerSpec(engine="docker" if name == "docker" else "podman", image=IMAGE))
+    return Place(
+        environment, in_container(ContainerSpec(engine="docker" if name == "docker" else "podman", image=IMAGE))
+    )
 
 
 def real_place(engine: str) -> Place | None:
@@ -52,7 +61,19 @@ def real_place(engine: str) -> Place | None:
     image = _image(engine)
     if image is None:
         return None
-    return Place(os.environ, ContainerSpec.model_validate({"engine": engine, "image": image}), slow=True)
+    spec = in_container(ContainerSpec.model_validate({"engine": engine, "image": image}))
+    return Place(os.environ, spec, slow=True)
+
+
+def in_container(container: ContainerSpec) -> PlaceSpec:
+    return PlaceSpec(kind="container", container=container)
+
+
+def bubblewrap_place(**shown: object) -> Place:
+    """bubblewrap of this machine; skips, saying why, where it does not work."""
+    if trouble := Places(os.environ).unconfined():
+        pytest.skip(trouble)
+    return Place(os.environ, PlaceSpec.model_validate({"kind": "bubblewrap", **shown}))
 
 
 @cache

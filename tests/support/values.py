@@ -54,6 +54,7 @@ _PASSING = {
     settings.WebAddress: ("https://git.example.org", "http://127.0.0.1:3000/forge"),
     settings.ApiUrl: ("http://127.0.0.1:4200/api",),
     settings.ImageDigest: (_DIGEST, f"ghcr.io/a/b@{_DIGEST}", "12" * 32),
+    settings.ShownPath: ("/srv/data", "~/.cargo/registry", "~/two words"),
     settings.Mount: ("/data", "/a:/b", "/a:/b:ro"),
 }
 _CHECKED = {id(checked.__metadata__[0]): texts for checked, texts in _PASSING.items()}

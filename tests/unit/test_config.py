@@ -47,6 +47,7 @@ container:
   network: false
   user: "1000:1000"
   options: [--memory, 4g]
+sandbox: {kind: container, read: [/srv/data], write: [~/.cargo/registry], network: agents}
 publish: {mode: pull_request, remote: upstream, target_branch: trunk, reviewers: [ada, org/team], assignees: [bob]}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, on_halt: go_on, lease_stale_hours: 12}
@@ -108,7 +109,7 @@ def test_the_defaults_are_the_protocol_s():
 def test_every_setting_is_read_somewhere(section, key):
     """A setting without effect is a lie."""
     readers = "".join((SOURCE / name).read_text() for name in ("config.py", "adapters.py", "bootstrap.py"))
-    assert re.search(rf"\.{section}(\.{key}\b|\.model_dump\(\)|,\n)", readers), "neither it nor its whole section is"
+    assert re.search(rf"\.{section}(\.{key}\b|\.model_dump\(\)|,\s)", readers), "neither it nor its whole section is"
 
 
 def test_every_key_can_be_set():
@@ -121,9 +122,8 @@ def test_every_key_can_be_set():
 
 def test_the_policy_carries_what_a_person_approves():
     possible = EVERYTHING.replace("mode: pull_request", "mode: direct").replace("kind: none", "kind: clone")
-    possible = re.sub(
-        r"container:\n(?:  .*\n)+", "", possible
-    )  # what is contained: tests/unit/domain/test_container.py
+    # What is contained: tests/unit/domain/test_container.py and test_sandbox.py.
+    possible = re.sub(r"container:\n(?:  .*\n)+|sandbox: .*\n", "", possible)
     policy = read_config(possible, NAME).policy("origin", "main")
     assert policy.agent == AgentSpec(
         adapter="claude",

@@ -23,13 +23,17 @@ _ADAPTERS = {
 
 
 def as_called(spec: Spec) -> Spec:
-    """The same with the current command line of a known agent, which is what gets approved (R6)."""
+    """The same with the command line of a known agent, and what it needs of the home: that is approved (R6)."""
     if spec.adapter not in KNOWN_AGENTS:
         return spec
     from irontree.agents.presets import PRESETS  # noqa: PLC0415  (see above)
 
-    words = PRESETS[spec.adapter].words(spec.command, spec.model, spec.arguments)
-    return spec.model_copy(update={"called": words})
+    preset, place = PRESETS[spec.adapter], spec.place
+    words = preset.words(spec.command, spec.model, spec.arguments, confined=place.confined)
+    if place.kind == "bubblewrap":
+        read, write = ((f"~/{path}" for path in paths) for paths in (preset.reads, preset.writes))
+        place = place.model_copy(update={"read": (*place.read, *read), "write": (*place.write, *write)})
+    return spec.model_copy(update={"called": words, "place": place})
 
 
 def open_agent(spec: AgentSpec, children: ChildProcesses, environment: Mapping[str, str]) -> CodingAgent:

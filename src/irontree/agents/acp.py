@@ -293,7 +293,7 @@ class AcpAgent:
                 task.prompt, task.workspace, self._spec.permissions, lambda text: output.hear(_line(text))
             )
             meter = UsageMeter(task.allowance, cancel, lambda: session.usage)
-            done = self._children.within(self._spec.container, task.transcript).run(
+            done = self._children.within(self._spec.place, task.transcript).run(
                 filled(self._spec.command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),

@@ -40,6 +40,7 @@ from irontree.processes.family import ProcessLimits
 from irontree.processes.running import capture
 
 SUMMARY_CHARACTERS = 500
+STATUS_SECONDS: Final = 20
 
 
 class ProgramAgent:
@@ -73,7 +74,7 @@ class ProgramAgent:
         with transcript.open_output() as log:
             output = OutputReader(log, progress, self._preset.tell, self._surroundings, self._preset.add)
             meter = UsageMeter(task.allowance, cancel, lambda: output.usage)
-            done = self._children.within(self._spec.container, task.transcript).run(
+            done = self._children.within(self._spec.place, task.transcript).run(
                 filled(self._command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),
@@ -82,10 +83,26 @@ class ProgramAgent:
                 on_line=output.hear,
             )
             reading = self._preset.read(output.lines(), SystemClock().now())
+            if done.ok and (trouble := self._sandbox_trouble(output.lines())):
+                reading = replace(reading, failure="own_sandbox", claim=Claim(False, "own sandbox", trouble))
         result = self._observed(done, transcript, reading, output.told)
         result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
         transcript.conclude(self._command, result)
         return result
+
+    def _sandbox_trouble(self, lines: Iterable[str]) -> str:
+        """What its own sandbox says that does not work here, if nothing that it did shows that it does."""
+        check = self._preset.sandbox_check
+        if check is None or self._spec.place.confined or any(sign in line for line in lines for sign in check.works):
+            return ""
+        program = self._spec.command or (self._preset.program,)
+        environment = self._surroundings.scrubbed()
+        try:
+            done = capture((*program, *check.words), cwd=Path("/"), environment=environment, seconds=STATUS_SECONDS)
+        except EnvironmentRefused:
+            return ""
+        said = (done.stdout + done.stderr).decode("utf-8", "replace").strip().splitlines()
+        return (said or [f"exit code {done.exit_code}"])[-1] if done.exit_code else ""
 
     def _observed(
         self, done: Completed, transcript: Transcript, reading: AgentReading, told: Iterable[str]
@@ -123,9 +140,6 @@ class CommandAgent(ProgramAgent):
 # --- An agent program that is known here: the adapter named after it
 
 
-STATUS_SECONDS: Final = 20
-
-
 class KnownAgent(ProgramAgent):
     """The port `CodingAgent` for the preset that `spec.adapter` names."""
 
@@ -141,7 +155,7 @@ class KnownAgent(ProgramAgent):
         """
         spec, preset, caller = self._spec, self._preset, self._caller
         status, home = preset.status, Path(caller.get("HOME", "~")).expanduser()
-        if status is None or spec.container:
+        if status is None or spec.place.container:
             return None
         if preset.signed_in_here(caller, spec.environment) or status.elsewhere(home, spec.arguments):
             return None

@@ -83,8 +83,7 @@ class Surroundings:
     def variables(self, task: AgentTask, transcript: Transcript) -> dict[str, str]:
         """Its environment: scrubbed, with the names that the plan allows, and what it works on."""
         return {
-            **scrubbed_environment(self._environment, self._allowed),
-            **self._settings,
+            **self.scrubbed(),
             **task.variables,
             "IRONTREE_PROMPT_FILE": str(transcript.prompt_file),
             "IRONTREE_SUMMARY_FILE": str(transcript.summary_file),
@@ -93,6 +92,10 @@ class Surroundings:
             "IRONTREE_ISSUE": str(task.issue_number),
             "IRONTREE_ATTEMPT": str(task.attempt),
         }
+
+    def scrubbed(self) -> dict[str, str]:
+        """What it gets of the caller's environment, and what is always set for it."""
+        return {**scrubbed_environment(self._environment, self._allowed), **self._settings}
 
     def without_secrets(self, text: bytes) -> bytes:
         """Hide the values of the variables that were let through by name: mostly keys of model providers."""

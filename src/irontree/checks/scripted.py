@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from irontree.domain.checks import CheckResult, result_of
-from irontree.domain.plan import ContainerSpec, Shell
+from irontree.domain.places import PlaceSpec
+from irontree.domain.plan import Shell
 from irontree.ports import Cancellation, Progress
 
 Judge = Callable[[str, Path], int | None]
@@ -31,7 +32,7 @@ class ScriptedCheckRunner:
         self._output = output
         self.commands: list[str] = []
 
-    def within(self, container: ContainerSpec | None) -> ScriptedCheckRunner:  # noqa: ARG002 - nothing is run
+    def within(self, place: PlaceSpec) -> ScriptedCheckRunner:  # noqa: ARG002 - nothing is run
         """Itself."""
         return self
 

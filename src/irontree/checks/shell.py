@@ -20,7 +20,8 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from irontree.domain.checks import CheckResult, result_of
-from irontree.domain.plan import ContainerSpec, Shell
+from irontree.domain.places import OPEN, PlaceSpec
+from irontree.domain.plan import Shell
 from irontree.ports import Cancellation, Progress
 from irontree.processes import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
@@ -133,14 +134,14 @@ _VERSION_SECONDS = 10
 class ShellCheckRunner:
     """The port `CheckRunner` for shell commands; *environment* is the caller's."""
 
-    def __init__(self, children: ChildProcesses, environment: Mapping[str, str], *, contained: bool = False) -> None:
+    def __init__(self, children: ChildProcesses, environment: Mapping[str, str], *, place: PlaceSpec = OPEN) -> None:
         self._children = children
         self._environment = environment
-        self._contained = contained
+        self._place = place
 
-    def within(self, container: ContainerSpec | None) -> ShellCheckRunner:
-        """The same runner in such a container."""
-        return ShellCheckRunner(self._children.within(container), self._environment, contained=container is not None)
+    def within(self, place: PlaceSpec) -> ShellCheckRunner:
+        """The same runner in such a place."""
+        return ShellCheckRunner(self._children.within(place), self._environment, place=place)
 
     def run(
         self,
@@ -184,7 +185,7 @@ class ShellCheckRunner:
             return done.output if done.ok else ""
 
         path = environment.get("PATH")
-        has = (lambda _: True) if self._contained else (lambda tool: shutil.which(tool, path=path) is not None)
+        has = (lambda _: True) if self._place.container else (lambda tool: shutil.which(tool, path=path) is not None)
         return read_versions(tools_called(commands), has, ask)
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,8 +21,10 @@ from irontree.cli.context import Context, Verb
 from irontree.cli.init import access_line
 from irontree.cli.output import Cell, OutputBlock, Style, Table
 from irontree.cli.parser import JSON, OK, REFUSED
+from irontree.domain.places import PlaceSpec
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
+from irontree.ports import Blocker
 from irontree.services.consistency.audit import audit
 from irontree.services.record import read_world
 from irontree.services.views.checkout import lagging, not_part_of_work, targets, unpushed
@@ -178,7 +180,7 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     try:
         require_agent(policy.agent)
         yield Examined("good", "agent", policy.agent.line)
-        if policy.agent.container is None:
+        if policy.agent.place.container is None:
             yield from _access(app, policy.agent, environment)
     except IrontreeError as error:
         yield _bad("agent", error)
@@ -192,11 +194,20 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     told = (*not_part_of_work(app, policy.publish, documents), *unpushed(app, policy.publish))
     yield from (Examined("note", "checkout", words) for words in told)
     yield from (Examined("note", "checkout", *behind) for behind in lagging(app, targets(world)))
-    if policy.container and not found:
-        yield Examined("good", "container", f"{policy.container.image} ({policy.container.engine})")
+    yield from _place(app, policy.place, found)
     if not found:
         where = f"{policy.publish.remote or 'no remote:'} {policy.publish.target_branch}"
         yield Examined("good", "checkout", f"ready; code goes to {where}")
+
+
+def _place(app: App, place: PlaceSpec, found: Sequence[Blocker]) -> Iterator[Examined]:
+    """What confines agents and checks; a place that cannot be had is among the blockers that were *found*."""
+    if not place.confined:
+        why = f": {app.places.unconfined()}" if app.places.unconfined() else ""
+        yield Examined("note", "sandbox", f"not confined{why}", "install bubblewrap: docs/how-to/sandbox.md")
+    elif not found:
+        container = place.container
+        yield Examined("good", "sandbox", f"{container.image} ({container.engine})" if container else place.kind)
 
 
 def _forge(app: App) -> Iterator[Examined]:

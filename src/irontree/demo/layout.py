@@ -108,6 +108,7 @@ def lay_out(folder: Path, *, agent: Sequence[str] = (), pace: float = PACE_SECON
             {
                 "verify.commands": [dict(CHECK)],
                 "agent.command": list(agent) or _replay(place, pace),
+                **({} if agent else {"sandbox.read": [str(place.patches)]}),
                 "publish.mode": "direct",
                 "publish.remote": REMOTE,
                 "publish.target_branch": BRANCH,

@@ -200,6 +200,7 @@ Each with its title: what a person reads first.
 CONCERN_ALL: Final = {
     "agent-not-authenticated": "The agent has no access to its service",
     "agent-not-started": "The agent's program cannot be started",
+    "agent-sandbox": "The agent's own sandbox does not work here",
     "agent-unreachable": "The agent cannot reach its service",
     "authentication": "The remote asks for a login that nobody can give here",
     "branch-name-taken": "Another branch takes the name of this one",
@@ -236,6 +237,7 @@ CONCERN_ALL: Final = {
     "remote-unavailable": "The remote does not answer",
     "request-refused": "The forge does not take the pull request",
     "run-interrupted": "Several attempts were cut off",
+    "sandbox-missing": "The approved sandbox does not work here",
     "sequence-gap": "Events are missing in the log",
     "shallow-repository": "The history of the repository is not complete",
     "stale-loop-lease": "Another tool left its loop behind",

@@ -19,23 +19,9 @@ from pydantic import Field, ValidationError
 
 from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.gates import Gates
+from irontree.domain.places import Placed
 from irontree.domain.task_types import TaskType
 from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Shape, SpecRevision, TaskKey, Value
-
-
-class ContainerSpec(Value):
-    """In what programs run instead of on the machine itself; the image by its digest, which cannot change (R6).
-
-    `mounts` are `SOURCE[:TARGET][:ro]`, beside the workspace; without a `user` it is ours; `options` are the engine's.
-    """
-
-    engine: Literal["docker", "podman"] = "docker"
-    image: str = Field(min_length=1)
-    mounts: tuple[str, ...] = ()
-    network: bool = True
-    user: str | None = None
-    options: tuple[str, ...] = ()
-
 
 # --- What a person approved (R6)
 
@@ -166,7 +152,7 @@ KNOWN_AGENTS: Final[Mapping[str, str]] = {
 """Agents whose command line and output are known, and their programs, in the order that `init` prefers."""
 
 
-class AgentSpec(Value):
+class AgentSpec(Placed):
     """The coding agent as approved: the adapter's name, and what the program is told beside the prompt.
 
     `command` is the whole command line for the adapters `command` and `acp`; for a preset it is the program to call
@@ -187,8 +173,6 @@ class AgentSpec(Value):
     wall_seconds: int = Field(default=3600, gt=0, description="Limit of one attempt.")
     stall_seconds: int = Field(default=600, gt=0, description="How long it may say nothing.")
     environment: tuple[str, ...] = ()
-    container: ContainerSpec | None = None
-    """None: it runs on this machine itself."""
 
     @property
     def program(self) -> str | None:
@@ -243,8 +227,8 @@ def default_remote(remotes: tuple[str, ...]) -> str | None:
     return "origin" if "origin" in remotes else next(iter(remotes), None)
 
 
-class WorkspacePolicy(Value):
-    """How the private workspaces are prepared (R4)."""
+class WorkspacePolicy(Placed):
+    """How the private workspaces are prepared (R4); the place is that of `setup`."""
 
     setup: tuple[str, ...] = Field(
         default=(), description="Shell commands that make a fresh checkout ready, such as `npm ci`."
@@ -259,8 +243,6 @@ class WorkspacePolicy(Value):
         default="clone",
         description="`none` will work in the user's checkout, for repositories that cannot be cloned; refused so far.",
     )
-    container: ContainerSpec | None = None
-    """In which `setup` runs."""
 
 
 class PromotionPolicy(Value):
@@ -270,8 +252,11 @@ class PromotionPolicy(Value):
     docs_path: str = "docs/integrations"
 
 
-class ExecutionPolicy(Value):
-    """The part of the configuration that a person approves; a later difference needs approval again."""
+class ExecutionPolicy(Placed):
+    """The part of the configuration that a person approves; a later difference needs approval again.
+
+    The place is that of the checks; the agents and the workspace have their own.
+    """
 
     agent: AgentSpec
     checks: tuple[Shell, ...] = ()
@@ -284,8 +269,6 @@ class ExecutionPolicy(Value):
     reviewers: tuple[ReviewerSpec, ...] = ()
     """Asked in order, once the checks have passed."""
     workspace: WorkspacePolicy = Field(default_factory=WorkspacePolicy)
-    container: ContainerSpec | None = None
-    """In which checks run; the agents and the workspace name it too."""
     publish: PublishPolicy
     promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)
     max_retry_count: int = Field(default=3, ge=0)

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from irontree.domain.gates import Gate, Gates
+from irontree.domain.places import ContainerSpec, PlaceSpec, SandboxKind
 from irontree.domain.plan import KNOWN_AGENTS
-from irontree.domain.values import Section
+from irontree.domain.values import COMPOSITE_THRESHOLD, ReplyMode, Section
 from irontree.errors import ConfigRefused
 
 AGENT_ADAPTERS: Final = ("command", "acp", *KNOWN_AGENTS)
@@ -70,6 +71,52 @@ WebAddress = Annotated[
     str, _only(_ADDRESS.fullmatch, "expected an address such as `https://git.example.org`, without a login in it")
 ]
 ApiUrl = Annotated[str, _only(_is_api_url, "expected an address such as http://127.0.0.1:4200/api, got {!r}")]
+
+
+# --- `issue:`, `report:` and `comment:` of `.mino/config.yml`
+
+
+class IssueSection(Section):
+    """What happens to issues."""
+
+    close_on_done: Literal["auto", "manual"] | None = Field(
+        default=None,
+        description="Who closes an issue that is done. Unset: a person closes bugs, all else is closed for them.",
+    )
+    composite_threshold: int = Field(
+        default=COMPOSITE_THRESHOLD,
+        ge=0,
+        description="An issue with more open checkboxes than this is not adopted: it has to be split first.",
+    )
+    keep_current: bool = Field(
+        default=True,
+        description="Whether the text of an issue made from a document shows its state, its parts and what is met.",
+    )
+
+
+class Report(Section):
+    """What becomes of verification reports."""
+
+    promotion: ReplyMode = Field(
+        default="auto", description="Whether notes go into the documents; `auto`: about set-up."
+    )
+    docs_path: str = Field(default="docs/integrations/", description="The folder of the repository that they go to.")
+
+    @field_validator("docs_path")
+    @classmethod
+    def _inside(cls, path: str) -> str:
+        parts = path.strip("/").split("/")
+        if path[:1] == "/" or not all(parts) or {".", "..", ".git", ".mino"}.intersection(path.lower().split("/")):
+            raise ValueError("expected a folder inside the repository, such as `docs/integrations/`")
+        return f"{'/'.join(parts)}/"
+
+
+class CommentSection(Section):
+    """What is said on issues."""
+
+    reply: ReplyMode = Field(
+        default="auto", description="Whether an issue's author gets a reply; `auto`: if they need one."
+    )
 
 
 # --- `automations:` of `.mino/config.yml`
@@ -143,6 +190,62 @@ class Container(Section):
         if self.model_fields_set and self.image is None:
             raise ValueError("without `image` nothing runs in a container: name one, or leave the section out")
         return self
+
+
+# --- `sandbox:` of `.mino/config.yml`: what keeps agents, set-up commands, checks and hooks from the rest
+
+
+def _is_shown(path: str) -> bool:
+    """Whether *path* may be named in `read` and `write`: no whole home, and not everything."""
+    parts = path.split("/")
+    return path.startswith(("/", "~/")) and ".." not in parts and bool("".join(parts[1:]).strip("."))
+
+
+ShownPath = Annotated[
+    str, _only(_is_shown, "expected an absolute path or one below `~/`, such as `~/.cargo/registry`, got {!r}")
+]
+
+
+class Sandbox(Section):
+    """What keeps agents, set-up commands and checks from the rest of this machine; a word alone is its `kind`."""
+
+    kind: Literal["auto", "bubblewrap", "container", "none"] = Field(
+        default="auto",
+        description="`auto`: the container that `container` names, else bubblewrap where it works, else `none`.",
+    )
+    read: tuple[ShownPath, ...] = Field(
+        default=(), description="What else bubblewrap shows: absolute paths, or `~/…`; what is not there is left out."
+    )
+    write: tuple[ShownPath, ...] = Field(default=(), description="The same, and it can be changed.")
+    network: Literal["all", "agents", "none"] = Field(
+        default="all",
+        description="Who reaches the network: `agents` are the agents and `workspace.setup`, `all` the checks too.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, data: object) -> object:
+        """`sandbox: none` is short for `sandbox: {kind: none}`."""
+        return {"kind": data} if isinstance(data, str) else data
+
+
+def approved_place(
+    sandbox: Sandbox, container: Container, kind: SandboxKind, who: Literal["agents", "all"]
+) -> PlaceSpec:
+    """The place to be approved (R6) for *who*: agents and set-up, or checks too. Raises ConfigRefused."""
+    if kind == "container" and container.image is None:
+        raise ConfigRefused(
+            "sandbox.kind: container needs an image",
+            remedy="name one as container.image in .mino/config.yml, or choose another kind",
+        )
+    shown = kind == "bubblewrap"
+    return PlaceSpec(
+        kind=kind,
+        read=sandbox.read if shown else (),
+        write=sandbox.write if shown else (),
+        network=kind == "none" or sandbox.network in ("all", who),
+        container=ContainerSpec(**container.model_dump()) if kind == "container" else None,
+    )
 
 
 # --- The section `gates` of `.mino/config.yml` (R20)

@@ -24,11 +24,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from irontree.domain.plan import ContainerSpec
+from irontree.domain.places import OPEN, PlaceSpec
 from irontree.ports import Child
 from irontree.processes import running
-from irontree.processes.containers import Engine, never_ran
 from irontree.processes.family import MARK, SHELL, ProcessEnd, ProcessLimits, identify, is_owned, is_same, kill_family
+from irontree.processes.places import Places, engine_of, never_ran
 from irontree.processes.running import Conversation, Output
 
 KEEP_BYTES = 256 * 1024
@@ -81,18 +81,18 @@ class ChildProcesses:
     ) -> None:
         """Take *grace_seconds* as the time between asking a child to end (SIGTERM) and killing it.
 
-        *environment* is the caller's, for the program of a container engine.
+        *environment* is the caller's, for the programs that make a place.
         """
         self._registry = registry
         self._grace = grace_seconds
-        self._engine = Engine(environment or {})
+        self._places = Places(environment or {})
         self._guard = _Guard()
-        self._container: ContainerSpec | None = None
+        self._place = OPEN
         self._folders: tuple[Path, ...] = ()
         self._stores: Callable[[], tuple[Path, ...]] = tuple
 
     def lending(self, stores: Callable[[], tuple[Path, ...]]) -> ChildProcesses:
-        """The same, for programs that may read *stores* in a container: what git borrows objects from.
+        """The same, for programs that may read *stores* where they are confined: what git borrows objects from.
 
         They come from the owner of the repository: the program may have changed its workspace's settings.
         """
@@ -100,14 +100,14 @@ class ChildProcesses:
         made._stores = stores  # noqa: SLF001  (its own)
         return made
 
-    def within(self, container: ContainerSpec | None, *folders: Path) -> ChildProcesses:
-        """The same, for programs that run in such a container; `None` means directly on this machine.
+    def within(self, place: PlaceSpec, *folders: Path) -> ChildProcesses:
+        """The same, for programs that run in such a place.
 
-        There they see the folder that they work in and *folders*, which they may change, and no other of this machine
-        but those that are lent.
+        If it is confined, they see the folder that they work in and *folders*, which they may change, those that are
+        lent, and what the place itself shows.
         """
         made = copy.copy(self)
-        made._container, made._folders = container, folders  # noqa: SLF001  (its own)
+        made._place, made._folders = place, folders  # noqa: SLF001  (its own)
         return made
 
     def run(
@@ -131,21 +131,20 @@ class ChildProcesses:
         said on stdout counts against the limit of silence. Raises EnvironmentRefused if the folder *cwd* is gone.
         """
         output, mark = Output(keep, on_line), uuid.uuid4().hex
-        if self._container:
-            argv, environment = self._engine.command(
-                self._container,
-                argv,
-                mark=mark,
-                cwd=cwd,
-                environment=environment,
-                folders=self._folders,
-                readable=self._stores(),
-            )
+        argv, environment = self._places.enter(
+            self._place,
+            argv,
+            mark=mark,
+            cwd=cwd,
+            environment=environment,
+            folders=self._folders,
+            readable=self._stores(),
+        )
         if running.missing(argv[0], cwd, environment):
             return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())
         errors = subprocess.PIPE if conversation else subprocess.STDOUT
         process = running.start(argv, cwd, {**environment, MARK: mark}, errors=errors)
-        child = replace(identify(process.pid, mark, argv), engine=self._container.engine if self._container else "")
+        child = replace(identify(process.pid, mark, argv), engine=engine_of(self._place))
         ended: ProcessEnd = "cancelled"
         try:
             self._registry.record(child)
@@ -156,7 +155,7 @@ class ChildProcesses:
         finally:
             self._end(process, child, ended)
         done = Completed(ended, process.returncode, seconds, output.text(), output.digest())
-        return self._as_in_container(done) if self._container else done
+        return self._as_in_its_place(done)
 
     @contextmanager
     def answering(
@@ -204,10 +203,10 @@ class ChildProcesses:
 
     def _remove(self, child: Child) -> bool:
         """End what runs in its container, if it has one: that outlives the program which started it."""
-        return bool(child.engine) and self._engine.remove(child.engine, child.mark)
+        return self._places.remove(child.engine, child.mark)
 
-    def _as_in_container(self, done: Completed) -> Completed:
-        failed = done.ended == "exited" and never_ran(done.exit_code, done.output)
+    def _as_in_its_place(self, done: Completed) -> Completed:
+        failed = done.ended == "exited" and never_ran(self._place, done.exit_code, done.output)
         return done._replace(ended="not_started", exit_code=None) if failed else done
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from irontree.domain.plan import ContainerSpec
+from irontree.domain.places import ContainerSpec
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Blocker
 from irontree.processes.family import MARK
@@ -169,7 +169,7 @@ _SANCTUARY: Final = Path("/")
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The port `ContainerEngine`; *environment* is the caller's, of which the engine's program gets what it needs."""
+    """Docker or Podman; *environment* is the caller's, of which the engine's program gets what it needs."""
 
     environment: Mapping[str, str] = field(repr=False)
     user: tuple[int, int] = field(default_factory=lambda: (os.getuid(), os.getgid()))
@@ -185,6 +185,7 @@ class Engine:
         environment: Mapping[str, str],
         folders: Sequence[Path],
         readable: Sequence[Path] = (),
+        network: bool = True,
     ) -> tuple[list[str], dict[str, str]]:
         """The words that run *argv* in a new container, in *cwd*, and the environment of the engine's program itself.
 
@@ -198,7 +199,7 @@ class Engine:
             *(word for path in readable for word in ("--mount", _mount(path, path, readonly=True))),
             *(word for given in container.mounts for word in ("--mount", _configured(given))),
             *_identity(container, self.user),
-            *(() if container.network else ("--network", "none")),
+            *(() if container.network and network else ("--network", "none")),
             *("--env", f"HOME={_HOME}"),
             *(word for name in sorted({*environment, MARK} - HERE_ALONE) for word in ("--env", name)),
             *container.options,

@@ -21,6 +21,9 @@ SHELL = "/bin/sh"
 # Descendants inherit it, also those that left the process group (the way of Jenkins' process tree killer).
 MARK = "IRONTREE_CHILD"
 
+BUBBLEWRAP = "bubblewrap"
+"""What is recorded of a child as its engine; the other engines have a container to remove."""
+
 ProcessEnd = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
 
 

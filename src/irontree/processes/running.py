@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, Protocol, TypeAlias
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
-from irontree.processes.family import SHELL, ProcessEnd, ProcessLimits, family, kill_family, send
+from irontree.processes.family import BUBBLEWRAP, SHELL, ProcessEnd, ProcessLimits, family, kill_family, send
 
 LONGEST_LINE = 64 * 1024
 
@@ -252,7 +252,10 @@ class Running:
         if self._talk and not self._talk.over:
             self._say(self._talk.stop())
             self._read_on(lambda: self._process.poll() is None and not self._is_all_said())
-        send(family(self._child, sure=True), signal.SIGTERM)
+        # bubblewrap itself would end at once, and take the program with it; it ends with the program anyway.
+        monitor = self._child.pid if self._child.engine == BUBBLEWRAP else None
+        asked = [process for process in family(self._child, sure=True) if process.pid != monitor]
+        send(asked, signal.SIGTERM)
         self._read_on(lambda: bool(family(self._child, sure=True)))
 
     def _read_on(self, needed: Callable[[], bool]) -> None:

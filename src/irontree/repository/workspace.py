@@ -347,7 +347,7 @@ class GitWorkspace:
             there.path,
             there.git,
             there._throwaway,  # noqa: SLF001
-            children.within(self.policy.container),
+            children.within(self.policy.place),
             hooks_environment(self.store.environment, there.path),
             settings,
             self.store.common_dir,
@@ -379,7 +379,7 @@ class GitWorkspace:
     def _run_set_up(self, command: str, cancel: Cancellation | None) -> None:
         done = (
             self.store.source.children.lending(lambda: self.store.history.lent)
-            .within(self.policy.container)
+            .within(self.policy.place)
             .run(
                 [SHELL, "-c", command],
                 cwd=self.path,

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from irontree.config import read_config
+from irontree.domain.places import OPEN
 from irontree.domain.settings import Container
 from irontree.errors import ConfigRefused
 
@@ -38,7 +39,7 @@ def test_a_user_is_one_word_and_no_option(user):
 
 
 def test_without_an_image_nothing_is_contained_and_nobody_may_think_that_it_is():
-    assert read_config("container:\n", "config.yml").policy(None, "main").container is None
+    assert read_config("container:\n", "config.yml").policy(None, "main").place == OPEN
     with pytest.raises(ConfigRefused, match="without `image` nothing runs in a container"):
         read_config("container:\n  network: false\n", "config.yml")
 
@@ -48,6 +49,6 @@ def test_all_that_runs_is_contained_in_the_same():
         f"container:\n  image: {IMAGE}\nverify:\n  reviewers:\n    - {{name: second, command: [look]}}\n", "config.yml"
     )
     policy = config.policy(None, "main")
-    assert policy.container
-    assert policy.container.image == IMAGE
-    assert {policy.agent.container, policy.workspace.container, policy.reviewers[0].container} == {policy.container}
+    assert policy.place.container
+    assert policy.place.container.image == IMAGE
+    assert {policy.agent.place, policy.workspace.place, policy.reviewers[0].place} == {policy.place}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.plan import ContainerSpec
+from irontree.domain.places import ContainerSpec
 from irontree.processes.containers import Engine, container_name, never_ran
 from irontree.processes.family import MARK
 

@@ -66,5 +66,6 @@ PRESET: Final = Preset(
     read=read,
     tell=plain,
     variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_BASE", "GEMINI_API_KEY", "AIDER_MODEL"),
+    reads=(".aider.conf.yml", ".aider.model.settings.yml", ".aider.model.metadata.json"),
     log_in="set the key of your model's service, such as ANTHROPIC_API_KEY",
 )

@@ -142,6 +142,8 @@ PRESET: Final = Preset(
     variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
     settings={"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1"},
     signed_in=(".claude/.credentials.json",),
+    reads=(".claude/settings.json", ".claude/CLAUDE.md", ".claude/agents", ".claude/commands", ".claude/skills"),
+    writes=(".claude/.credentials.json",),
     log_in="`claude`, then /login",
     status=LoginCheck(("auth", "status"), denies=is_logged_out),
 )

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from irontree.agents.presets.preset import LoginCheck, Preset, telling
+from irontree.agents.presets.preset import SANDBOX, LoginCheck, Preset, SandboxCheck, telling
 from irontree.agents.reading import (
     NO_RECORD,
     AgentReading,
@@ -93,12 +93,17 @@ def has_another_provider(home: Path, arguments: Sequence[str]) -> bool:
 
 PRESET: Final = Preset(
     name="codex",
-    command=("exec", "--json", "--sandbox", "workspace-write", "--skip-git-repo-check"),
+    command=("exec", "--json", SANDBOX, "--skip-git-repo-check"),
     model=("--model", "{model}"),
     read=read,
     tell=telling(tell),
     variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
     signed_in=(".codex/auth.json",),
+    reads=(".codex/config.toml", ".codex/AGENTS.md", ".codex/prompts"),
+    writes=(".codex/auth.json",),
+    own_sandbox=(("--sandbox", "workspace-write"), ("--sandbox", "danger-full-access")),
+    # Its records say nothing of work that its sandbox refused.
+    sandbox_check=SandboxCheck(("sandbox", "--", "true"), works=('"type":"file_change"', '"exit_code":0')),
     last=("-",),
     log_in="`codex login`",
     status=LoginCheck(("login", "status"), denies=is_logged_out, elsewhere=has_another_provider),

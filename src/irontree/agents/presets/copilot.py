@@ -96,5 +96,7 @@ PRESET: Final = Preset(
     read=read,
     tell=telling(tell),
     variables=("COPILOT_GITHUB_TOKEN", "COPILOT_MODEL", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BASE_URL"),
+    reads=(".copilot/mcp-config.json",),
+    writes=(".copilot/config.json",),
     log_in="`copilot`, then /login",
 )

@@ -92,6 +92,8 @@ PRESET: Final = Preset(
     tell=telling(tell),
     variables=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT"),
     signed_in=(".gemini/oauth_creds.json",),
+    reads=(".gemini/settings.json", ".gemini/google_accounts.json", ".gemini/installation_id", ".gemini/GEMINI.md"),
+    writes=(".gemini/oauth_creds.json",),
     exits={41: "not_authenticated", 53: "limit_reached"},
     log_in="`gemini`, and choose how to sign in",
 )

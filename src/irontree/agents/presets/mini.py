@@ -61,5 +61,6 @@ PRESET: Final = Preset(
     add=add,
     variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_BASE", "MSWEA_MODEL_NAME"),
     settings={"MSWEA_CONFIGURED": "true"},
+    reads=(".config/mini-swe-agent",),
     log_in="set the key of your model's service, such as ANTHROPIC_API_KEY",
 )

@@ -124,5 +124,7 @@ PRESET: Final = Preset(
     variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_CONFIG"),
     settings={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
     signed_in=(".local/share/opencode/auth.json",),
+    reads=(".config/opencode",),
+    writes=(".local/share/opencode/auth.json",),
     log_in="`opencode auth login`",
 )

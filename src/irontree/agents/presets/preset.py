@@ -13,6 +13,8 @@ from irontree.agents.reading import AgentReading, JsonRecord, UsageCount, record
 from irontree.domain.attempt import FailureClass
 from irontree.domain.plan import KNOWN_AGENTS
 
+SANDBOX: Final = "{sandbox}"
+
 
 @dataclass(frozen=True, slots=True)
 class LoginCheck:
@@ -24,6 +26,14 @@ class LoginCheck:
     words: tuple[str, ...]
     denies: Callable[[str], bool]
     elsewhere: Callable[[Path, Sequence[str]], bool] = lambda _home, _arguments: False
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxCheck:
+    """The words behind the program that run something in its own sandbox, and signs in its output that this works."""
+
+    words: tuple[str, ...]
+    works: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,14 @@ class Preset:
     """What an exit code says of the service where no line does."""
     log_in: str = ""
     """How to get access."""
+    reads: tuple[str, ...] = ()
+    """What it needs below HOME in our sandbox, read-only: settings, never a cache."""
+    writes: tuple[str, ...] = ()
+    """The same, and it may change them: log-ins that it renews."""
+    own_sandbox: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Words in place of `{sandbox}`: for its own sandbox where ours is not, and to turn it off where ours is on."""
+    sandbox_check: SandboxCheck | None = None
+    """How to ask it whether its own sandbox works; None if its records say so, or it has none."""
     status: LoginCheck | None = None
     """How to ask it whether it is logged in; None if it cannot say, or only slowly."""
 
@@ -74,11 +92,16 @@ class Preset:
         home = Path(environment.get("HOME", "~")).expanduser()
         return any((home / place).exists() for place in self.signed_in) if self.signed_in else None
 
-    def words(self, program: tuple[str, ...], model: str | None, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        """The command line; *program* replaces the usual name."""
+    def words(
+        self, program: tuple[str, ...], model: str | None, arguments: tuple[str, ...], *, confined: bool = False
+    ) -> tuple[str, ...]:
+        """The command line; *program* replaces the usual name, *confined* says whether our sandbox is on."""
+        command = tuple(
+            each for word in self.command for each in (self.own_sandbox[confined] if word == SANDBOX else (word,))
+        )
         chosen = tuple(word.replace("{model}", model) for word in self.model) if model else ()
         called = program or (self.program,)
-        return (*self.first, *called, *self.command, *chosen, *arguments, *self.last)
+        return (*self.first, *called, *command, *chosen, *arguments, *self.last)
 
 
 def plain(line: str) -> str | None:

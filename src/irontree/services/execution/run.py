@@ -275,6 +275,7 @@ def _with_last_words(reason: str, result: AgentResult) -> str:
 _LAST_WORDS: Final = 300
 _REMEDIES: Final = {
     "agent-not-started": "install the agent, or correct agent.command in .mino/config.yml",
+    "agent-sandbox": "use ours: install bubblewrap, and approve again; or correct agent.arguments in .mino/config.yml",
     NO_ACCESS: GIVE_ACCESS,
 }
 

@@ -131,7 +131,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         return stored
     workspace.prepare(sha, published=subject.state.began_from, cancel=app.cancel)
     commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
-    checks = app.checks().within(subject.plan.policy.container)
+    checks = app.checks().within(subject.plan.policy.place)
     checking = _Checking(app, checks, subject, commands, workspace)
     protected = _protected(app, subject, sha)
     refused = (_refusal(protected),) if protected and subject.plan.policy.protected == "refuse" else None

@@ -206,7 +206,7 @@ def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
     if program is None:
         return ("no agent is configured: agent.command in .mino/config.yml",)
     beside_the_code = "/" in program and not program.startswith("/")  # it is in the workspace, or made by its setup
-    if agent.container or beside_the_code or app.which(program):
+    if agent.place.container or beside_the_code or app.which(program):
         return ()
     return (f"the agent's program {program} is not on PATH here",)
 

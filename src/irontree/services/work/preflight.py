@@ -165,7 +165,7 @@ def require_agent(spec: AgentSpec) -> None:
             "agent.command is empty: no agent would do the work",
             remedy="name a program in .mino/config.yml, or install an agent and type `irontree init`",
         )
-    if spec.container is None and "/" not in spec.program and shutil.which(spec.program) is None:
+    if spec.place.container is None and "/" not in spec.program and shutil.which(spec.program) is None:
         raise ConfigRefused(
             f"{spec.program}, the program of the agent, is not on PATH",
             remedy="install it, or name another under agent.command in .mino/config.yml",
@@ -209,7 +209,7 @@ def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ..
 def blockers_of(app: App, policy: ExecutionPolicy) -> tuple[Blocker, ...]:
     """What prevents work with these settings."""
     found = app.repository.preflight(policy.publish, policy.workspace)
-    return (*found, *(app.engine.blockers(policy.container) if policy.container else ()))
+    return (*found, *(app.places.blockers(policy.place)))
 
 
 def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | None:
