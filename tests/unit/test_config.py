@@ -36,7 +36,7 @@ agent:
   wall_seconds: 10
   stall_seconds: 5
   environment: [API_KEY]
-workspace: {setup: [npm ci], copy: [.env], pristine: true, kind: none}
+workspace: {setup: [npm ci], copy: [.env], pristine: true, filters: [lfs], kind: none}
 container:
   image: tools@sha256:1111111111111111111111111111111111111111111111111111111111111111
   engine: podman
@@ -136,7 +136,7 @@ def test_the_policy_carries_what_a_person_approves():
         Shell(name="make test", run="make test"),
         Shell(name="lint", run="ruff check ."),
     )
-    assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True)
+    assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True, filters=("lfs",))
     people = {"reviewers": ("ada", "org/team"), "assignees": ("bob",)}
     assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk", **people)
     assert policy.promotion == PromotionPolicy(mode="never", docs_path="handbook/notes")
@@ -332,7 +332,7 @@ def test_every_key_is_explained(section):
 def test_the_schema_names_the_keys_as_they_are_written():
     schema = Config.model_json_schema()
     assert set(schema["properties"]) == set(Config.model_fields)
-    assert set(schema["$defs"]["WorkspaceSection"]["properties"]) == {"setup", "copy", "pristine", "kind"}
+    assert set(schema["$defs"]["WorkspaceSection"]["properties"]) == {"setup", "copy", "pristine", "filters", "kind"}
     assert schema["$defs"]["Agent"]["properties"]["command"]["anyOf"][0] == {"type": "string"}
 
 

@@ -238,6 +238,10 @@ class WorkspacePolicy(Value):
     )
     copy_files: tuple[str, ...] = ()
     pristine: bool = Field(default=False, description="Whether ignored files (caches) are removed too between uses.")
+    filters: tuple[str, ...] = Field(
+        default=(),
+        description="Filters and merge drivers of git's settings that may run on what an agent writes, such as `lfs`.",
+    )
     kind: Literal["clone", "none"] = Field(
         default="clone",
         description="`none` will work in the user's checkout, for repositories that cannot be cloned; refused so far.",
