@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.domain.plan import WorkspacePolicy
-from irontree.errors import EnvironmentRefused
+from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import CommitRefused, Committed
 from tests.support.repositories import commit, git, head, write
 
@@ -168,3 +168,27 @@ def test_a_link_in_place_of_the_workspace_is_not_worked_in(attacked):
     attacked.prepare()
     attacked.assert_unharmed()
     assert not attacked.path.is_symlink()
+
+
+def test_a_program_of_the_user_s_settings_runs_only_where_it_is_named(attacked):
+    """Its words may name a file of the work, which the agent has written."""
+    root = attacked.project.root
+    write(root, **{"clean.sh": "cat\n"})
+    git(root, "config", "filter.own.clean", "sh clean.sh")
+    attacked.act("printf 'touch %s.own; cat\\n' $TRAP > clean.sh; echo '*.x filter=own' > .gitattributes; echo x > a.x")
+    refused = attacked.commit()
+    assert isinstance(refused, CommitRefused)
+    assert "a.x (`own`)" in refused.output
+    assert "workspace.filters" in refused.output
+    assert not attacked.trap.with_name("trap.own").exists()
+    named = attacked.project.run_workspace(WorkspacePolicy(filters=("own",)))
+    assert "a.x" in named.commit("[run] #1: work", base=attacked.base).files
+
+
+def test_what_needs_a_program_that_is_not_named_is_refused_before_any_work(attacked):
+    root = attacked.project.root
+    git(root, "config", "filter.crypt.smudge", "cat")
+    commit(root, ".gitattributes", "app.py filter=crypt merge=own\n")
+    with pytest.raises(ConfigRefused, match="crypt") as refused:
+        attacked.prepare()
+    assert "workspace.filters" in refused.value.remedy

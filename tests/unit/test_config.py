@@ -39,7 +39,7 @@ agent:
   wall_seconds: 10
   stall_seconds: 5
   environment: [API_KEY]
-workspace: {setup: [npm ci], cache: [node_modules], copy: [.env], pristine: true, kind: none}
+workspace: {setup: [npm ci], cache: [node_modules], copy: [.env], pristine: true, filters: [lfs], kind: none}
 container:
   image: tools@sha256:1111111111111111111111111111111111111111111111111111111111111111
   engine: podman
@@ -140,7 +140,7 @@ def test_the_policy_carries_what_a_person_approves():
         Shell(name="lint", run="ruff check ."),
     )
     assert policy.workspace == WorkspacePolicy(
-        setup=("npm ci",), cache_paths=("node_modules",), copy_files=(".env",), pristine=True
+        setup=("npm ci",), cache_paths=("node_modules",), copy_files=(".env",), pristine=True, filters=("lfs",)
     )
     people = {"reviewers": ("ada", "org/team"), "assignees": ("bob",)}
     assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk", **people)
@@ -337,7 +337,8 @@ def test_every_key_is_explained(section):
 def test_the_schema_names_the_keys_as_they_are_written():
     schema = Config.model_json_schema()
     assert set(schema["properties"]) == set(Config.model_fields)
-    assert set(schema["$defs"]["WorkspaceSection"]["properties"]) == {"setup", "cache", "copy", "pristine", "kind"}
+    keys = {"setup", "cache", "copy", "pristine", "filters", "kind"}
+    assert set(schema["$defs"]["WorkspaceSection"]["properties"]) == keys
     assert schema["$defs"]["Agent"]["properties"]["command"]["anyOf"][0] == {"type": "string"}
 
 

@@ -239,6 +239,10 @@ class WorkspacePolicy(Placed):
     pristine: bool = Field(
         default=False, description="Whether ignored files are removed too between the attempts of an issue."
     )
+    filters: tuple[str, ...] = Field(
+        default=(),
+        description="Filters and merge drivers of git's settings that may run on what an agent writes, such as `lfs`.",
+    )
     kind: Literal["clone", "none"] = Field(
         default="clone",
         description="`none` will work in the user's checkout, for repositories that cannot be cloned; refused so far.",

@@ -290,8 +290,14 @@ def _content(repo: GitReader, tip: str, settings: Settings, workspace: Workspace
         )
     has_lfs = settings.get("filter.lfs.process") or settings.get("filter.lfs.clean")
     attributes = f"{tip}:.gitattributes"
-    if not has_lfs and repo.find(attributes) and b"filter=lfs" in (repo.content(attributes) or b""):
-        yield Blocker("lfs-missing", "the repository keeps files in Git LFS, which is not set up", "git lfs install")
+    if repo.find(attributes) and b"filter=lfs" in (repo.content(attributes) or b""):
+        if not has_lfs:
+            yield Blocker(
+                "lfs-missing", "the repository keeps files in Git LFS, which is not set up", "git lfs install"
+            )
+        elif "lfs" not in workspace.filters:
+            what = "the repository keeps files in Git LFS, which is not among the filters that may run"
+            yield Blocker("lfs-missing", what, "set `workspace: {filters: [lfs]}` in .mino/config.yml")
     for remote in settings.remotes:
         if settings.get(f"remote.{remote}.promisor") == "true":
             yield Blocker(

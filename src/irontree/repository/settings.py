@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 # What of the user's settings the private store gets: committer, signing, and conversions of file contents. Values of
 # all scopes, because a user's `includeIf "gitdir:~/work/"` does not apply in the state folder.
 _CARRIED_SECTIONS = ("user.", "author.", "committer.", "gpg.", "filter.", "merge.", "lfs.", "i18n.")
+# Programs: they run where the files of an agent are, so only those that were approved.
+_PROGRAMS = ("filter.", "merge.")
 _LINES = ("core.autocrlf", "core.eol", "core.safecrlf", "core.whitespace", "core.commentchar")
 _CARRIED = frozenset({"core.attributesfile", "core.excludesfile", *_LINES})
 
@@ -21,6 +24,7 @@ _SHOWN = frozenset({"user.name", "user.email", *_LINES})
 # In a workspace the user's credential helpers are not used, and a push to any address is refused, also to one added
 # as a remote there. What an agent does outside its workspace, or undoes, is beyond this (private-workspaces).
 _SEALED = (("credential.helper", ""), ("url.no-push-from-a-workspace://.pushinsteadof", ""))
+_NOWHERE = "https://no-download-into-a-workspace.invalid"
 _TRUE = frozenset({"true", "yes", "on", "1"})
 
 
@@ -54,18 +58,38 @@ class Settings(NamedTuple):
         """Whether the setting *name* is true."""
         return (self.get(name) or "").lower() in _TRUE
 
-    def for_store(self, common_dir: Path) -> str:
-        """Configuration text for the private store of the repository at *common_dir*."""
-        carried = [(key, value) for key, value in self.entries if key in _CARRIED or key.startswith(_CARRIED_SECTIONS)]
-        if self.get("filter.lfs.process") and not self.get("lfs.storage"):
+    def programs(self, section: str, approved: Sequence[str]) -> frozenset[str]:
+        """The names in `SECTION.NAME.variable` that are not among the *approved*."""
+        return frozenset(name for key, _ in self.entries if (name := _program(key, section))).difference(approved)
+
+    def for_store(self, common_dir: Path, approved: Sequence[str]) -> str:
+        """Configuration text for the private store of the repository at *common_dir*.
+
+        It has the filters and merge drivers whose names are among the *approved*.
+        """
+        refused = {each: self.programs(each, approved) for each in _PROGRAMS}
+        carried = [
+            (key, value)
+            for key, value in self.entries
+            if (key in _CARRIED or key.startswith(_CARRIED_SECTIONS))
+            and not any(_program(key, each) in names for each, names in refused.items())
+        ]
+        if "lfs" in approved and not self.get("lfs.storage"):
             # A shared store of large files: nothing is downloaded twice, and the user's push finds new ones.
             carried.append(("lfs.storage", str(common_dir / "lfs")))
+        if "lfs" in approved and not self.get("lfs.url"):  # or the one in the work's `.lfsconfig` would count
+            carried.append(("lfs.url", _NOWHERE))
         return "".join(_line(key, value) for key, value in (*carried, *_OURS))
 
     def for_workspace(self) -> str:
         """Configuration text for the throw-away `.git` of a workspace."""
         shown = [(key, value) for key, value in self.entries if key in _SHOWN or key.startswith(_SHOWN_SECTIONS)]
         return "".join(_line(key, value) for key, value in (*shown, *_SEALED))
+
+
+def _program(key: str, section: str) -> str:
+    """NAME in `SECTION.NAME.variable`; empty for any other key."""
+    return key.removeprefix(section).rpartition(".")[0] if key.startswith(section) else ""
 
 
 def parse_settings(text: str) -> Settings:

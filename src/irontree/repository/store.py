@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import GitFailed
 from irontree.files import remove
 from irontree.repository.git import Git, store_environment
@@ -80,19 +81,18 @@ class PrivateStore:
         since = f"{base}..{self.made_ref(work_tree)}"
         return str(self.git(work_tree, work_tree.name).repo.git.log(_TRAILERS, since, with_exceptions=False))
 
-    def restore(self, settings: Settings, excluded: Sequence[str]) -> None:
-        """Make what is missing, and write what has changed in the user's repository since.
-
-        *excluded* are paths that no commit may ever include.
-        """
+    def restore(self, settings: Settings, policy: WorkspacePolicy) -> None:
+        """Make what is missing, and write what has changed in the user's repository since."""
         make_private(self.folder)
         if not (self.git_dir / "HEAD").is_file():
             self.renew()
         PrivateLocks(self.folder).clear()
-        self._config.write_text(settings.for_store(self.common_dir), encoding="utf-8")
+        self._config.write_text(settings.for_store(self.common_dir, policy.filters), encoding="utf-8")
         info = self.git_dir / "info"
         info.mkdir(exist_ok=True)
-        (info / "exclude").write_bytes(bytes_of(self.common_dir / "info" / "exclude") + b"\n" + patterns(excluded))
+        (info / "exclude").write_bytes(
+            bytes_of(self.common_dir / "info" / "exclude") + b"\n" + patterns(policy.copy_files)
+        )
         (info / "attributes").write_bytes(bytes_of(self.common_dir / "info" / "attributes"))
         (self.git_dir / "objects" / "info").mkdir(parents=True, exist_ok=True)
         borrowed = os.fsencode(self.common_dir / "objects") + b"\n"

@@ -6,7 +6,7 @@ import os
 import stat
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -84,6 +84,16 @@ def _put_back(git: Git, changes: Iterable[_Change]) -> None:
     lines = "".join(f"{change.old_mode} {change.old_id}\t{change.path}\0" for change in changes)
     if lines:
         git.change("update-index", "-z", "--index-info", stdin=os.fsencode(lines))
+
+
+def asking_for(git: Git, folder: Path, attribute: str, programs: Collection[str]) -> str:
+    """The first path in the index for which attributes in *folder* ask for one of *programs*, and that; or nothing."""
+    if not programs:
+        return ""
+    listed = git.read("ls-files", "-z")
+    found = git.at(folder).read("check-attr", "-z", "--stdin", attribute, stdin=listed).split(b"\0")
+    asked = ((path, os.fsdecode(name)) for path, name in zip(found[::3], found[2::3], strict=False))
+    return next((f"{shown(os.fsdecode(path))} (`{name}`)" for path, name in asked if name in programs), "")
 
 
 def _refused(git: Git, base: str, changes: Iterable[_Change]) -> CommitRefused | None:

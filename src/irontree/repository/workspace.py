@@ -22,7 +22,7 @@ from irontree.repository.git import DURABLY, Git, hooks_environment, said, shown
 from irontree.repository.hooks import HookRun, has_hooks
 from irontree.repository.settings import Settings
 from irontree.repository.store import PrivateStore, remove_half_made
-from irontree.repository.taking import Taken, disarm, empty, submodules, take
+from irontree.repository.taking import Taken, asking_for, disarm, empty, submodules, take
 from irontree.repository.throwaway import ThrowAwayGit
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ T = TypeVar("T")
 SETUP_SECONDS = 1800
 _CONFLICT = 1
 """How `git merge-tree` ends where it cannot merge."""
+_NAME_IT = "if it may run on what an agent writes, name it in workspace.filters in .mino/config.yml"
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
 
@@ -110,6 +111,8 @@ class GitWorkspace:
             return CommitRefused(error.output or error.message)
         if not isinstance(taken, Taken):
             return taken
+        if refused := self._asks_for("filter", settings):
+            return CommitRefused(f"{refused}\n{_NAME_IT}")
         return self._written(taken, (base,), message, settings)
 
     @_told_in_words
@@ -157,6 +160,8 @@ class GitWorkspace:
         """Merge *theirs* into *ours*, hooks included; None on conflict. The workspace must be prepared afterwards."""
         settings = self._begin()
         self._mending(lambda: self._place(ours, None))
+        if refused := self._asks_for("merge", settings):
+            raise ConfigRefused(refused, remedy=_NAME_IT)
         found = self.git.at(self.path).run("merge-tree", "--write-tree", "--no-messages", ours, theirs)  # attributes
         if found.exit_code == _CONFLICT:
             return None
@@ -231,7 +236,7 @@ class GitWorkspace:
 
     def _restore(self) -> Settings:
         settings = self.settings()
-        self.store.restore(settings, self.policy.copy_files)
+        self.store.restore(settings, self.policy)
         return settings
 
     def _require_contents(self) -> None:
@@ -284,6 +289,8 @@ class GitWorkspace:
 
     def _put_files(self, head: str, tree: str, settings: Settings, cancel: Cancellation | None) -> None:
         self._mending(lambda: self._place(tree, cancel))
+        if refused := self._asks_for("filter", settings):
+            raise ConfigRefused(refused, remedy=_NAME_IT)
         self._copy_files()
         self._throwaway.put(head, settings, (head,), tree)
 
@@ -317,6 +324,12 @@ class GitWorkspace:
     @property
     def _throwaway(self) -> ThrowAwayGit:
         return ThrowAwayGit(self.store, self.path, self.name)
+
+    def _asks_for(self, attribute: str, settings: Settings) -> str:
+        """Why the files cannot be taken without a program of the user's that was not approved; empty if they can."""
+        programs = settings.programs(f"{attribute}.", self.policy.filters)
+        found = asking_for(self.git, self.path, attribute, programs)
+        return f"{found} needs a program of your git settings that may not run here" if found else ""
 
     def _written(
         self, taken: Taken, parents: tuple[str, ...], message: str, settings: Settings

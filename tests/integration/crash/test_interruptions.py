@@ -134,13 +134,14 @@ def test_killed_in_the_agent_its_half_edits_are_kept_and_the_attempt_given_back(
     assert_done_once(place, app)
 
 
-def test_a_commit_that_the_agent_made_itself_is_kept_and_never_published(place):
+def test_what_the_agent_committed_itself_is_kept_as_files_and_never_published(place):
     commit = "git -c user.name=Agent -c user.email=agent@example.com commit --quiet --message own"
     place.lay_out(agent=place.wait_once(f"echo own > greet.txt; git add .; {commit}; echo more > more.txt"))
     place.kill_in_the_middle()
     app = place.finish()
     ref = app.log.read(1).records[2].meta["salvage_ref"]
-    assert "own" in git(place.root, "log", "--format=%s", ref).splitlines()
+    assert git(place.root, "show", f"{ref}:greet.txt") == "own"
+    assert "own" not in git(place.root, "log", "--format=%s", ref).splitlines()
     assert git(place.root, "show", f"{ref}:more.txt") == "more"
     assert events(app) == GIVEN_BACK
     assert_done_once(place, app)
@@ -166,9 +167,10 @@ def test_killed_in_a_slow_hook_there_is_one_commit_in_the_end(place):
 
 
 def test_killed_after_the_commit_and_before_anybody_knew_of_it_the_commit_is_found(place):
-    """`post-commit` runs when the commit is made, and its ref is not."""
+    """It is in the private store then, and is about to be fetched to its ref."""
     place.lay_out()
-    hook(place.root / ".git" / "hooks", "post-commit", place.wait_once())
+    waits = f"[ $1 = prepared ] && grep -q refs/irontree/issue-1/ && {{ {place.wait_once()}; }}; exit 0"
+    hook(place.root / ".git" / "hooks", "reference-transaction", waits)
     place.kill_in_the_middle()
     place.witness.wait_until_all_are_gone()
     app = place.finish()
@@ -177,12 +179,13 @@ def test_killed_after_the_commit_and_before_anybody_knew_of_it_the_commit_is_fou
     assert_done_once(place, app)
 
 
-def test_a_lock_that_git_left_in_our_workspace_is_in_nobodys_way(place):
+def test_a_lock_that_git_left_in_our_store_is_in_nobodys_way(place):
     place.lay_out(agent=place.wait_once())
     place.kill_in_the_middle()
-    workspace = place.folder / "cache" / "irontree" / place.open().repository.id / "run"
-    for name in ("index.lock", "HEAD.lock"):
-        (workspace / ".git" / name).touch()
+    state = place.folder / "state" / "irontree" / place.open().repository.id
+    for name in ("run.index.lock", "store.git/HEAD.lock", "store.git/refs/made/run.lock"):
+        (state / name).parent.mkdir(exist_ok=True)
+        (state / name).touch()
     assert_done_once(place, place.finish())
 
 

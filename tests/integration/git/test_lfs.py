@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from irontree.domain.plan import WorkspacePolicy
 from irontree.ports import Published
 from tests.support.repositories import Project, commit, git, head, write
 from tests.support.soak import in_soak
@@ -16,6 +17,7 @@ pytestmark = [
     in_soak,
     pytest.mark.skipif(not shutil.which("git-lfs"), reason="Git LFS is not installed here: apt-get install git-lfs"),
 ]
+LFS = WorkspacePolicy(filters=("lfs",))
 BIG = "".join(f"line {number}\n" for number in range(100_000))
 
 
@@ -32,7 +34,7 @@ def stored(project) -> Project:
 
 
 def work(project: Project) -> str:
-    workspace = project.run_workspace()
+    workspace = project.run_workspace(LFS)
     workspace.prepare(head(project.root))
     assert (workspace.path / "old.bin").read_text() == "old\n", "an agent sees content, no pointer"
     write(workspace.path, **{"big.bin": BIG, "old.bin": "new\n"})
@@ -45,7 +47,7 @@ def work(project: Project) -> str:
 
 def test_a_large_file_is_checked_published_and_in_the_users_checkout(stored, tmp_path):
     sha = work(stored)
-    checked = stored.repository.workspace("verify", stored.run_workspace().policy)
+    checked = stored.repository.workspace("verify", LFS)
     checked.prepare(sha)
     assert (checked.path / "big.bin").read_text() == BIG
     assert stored.repository.publish(sha, stored.target, onto=head(stored.root)) == Published(sha)

@@ -112,7 +112,8 @@ def test_large_files_without_the_program_for_them(project):
     git(project.root, "push", "--quiet")
     assert checks(project) == ["lfs-missing"]
     git(project.root, "config", "filter.lfs.process", "git-lfs filter-process")
-    assert checks(project) == []
+    assert checks(project) == ["lfs-missing"], "it runs only where the approval names it"
+    assert checks(project, workspace=WorkspacePolicy(filters=("lfs",))) == []
 
 
 def test_ordinary_attributes_are_no_large_files(project):
