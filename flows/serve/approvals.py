@@ -42,7 +42,7 @@ def _post(environment: Mapping[str, str], path: str, body: Mapping[str, Any]) ->
     address, ca_file = urlsplit(url), environment.get("PREFECT_API_SSL_CERT_FILE")
     try:
         with open_client(
-            _credentials(environment),
+            credentials(environment),
             seconds=PATIENCE_SECONDS,
             https=address.scheme == "https",
             ca_file=Path(ca_file) if ca_file else None,
@@ -63,7 +63,8 @@ def _listed(answer: Any) -> list[Any]:
     return answer
 
 
-def _credentials(environment: Mapping[str, str]) -> dict[str, str]:
+def credentials(environment: Mapping[str, str]) -> dict[str, str]:
+    """The header by which the server of *environment* knows its user."""
     if key := environment.get("PREFECT_API_KEY"):
         return {"Authorization": f"Bearer {key}"}
     if given := environment.get("PREFECT_API_AUTH_STRING"):
