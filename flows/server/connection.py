@@ -23,7 +23,7 @@ import platformdirs
 
 from irontree.app import App
 from irontree.errors import EnvironmentRefused, ServerUnavailable
-from irontree.files import read_bytes, swap, take_lock
+from irontree.files import close_folder, make_private, read_bytes, swap, take_lock
 from irontree.flows.server.password import read_password
 from irontree.processes.containers import without_credentials
 from irontree.store.layout import Layout
@@ -155,7 +155,7 @@ def adopt(environment: Mapping[str, str], folder: Path) -> None:
     if "prefect" in sys.modules:
         _refuse_others(environment)
         return
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     for name in [name for name in os.environ if name.startswith(OURS)]:
         del os.environ[name]
     os.environ.update(environment)
@@ -217,7 +217,8 @@ class ServerState:
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
+        close_folder(folder)
         self.folder = folder
         self.log = folder / "server.log"
         self._address = folder / ADDRESS
@@ -243,7 +244,6 @@ class ServerState:
     def publish(self, address: Address) -> None:
         """Publish the address, now that the server answers."""
         swap(self._address, json.dumps(address._asdict()).encode())
-        self._address.chmod(0o600)
         self._before.unlink(missing_ok=True)
 
     def in_use(self) -> bool:
@@ -403,10 +403,10 @@ def start(
     A Ctrl-C in our terminal does not reach it, and its pid is its process group. With *talk* its stdin and stdout
     are pipes to us; the end of stdin then also tells it that we are gone.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_private(log.parent)
     turn_over_if_long(log)
     pipe = subprocess.PIPE if talk else None
-    with log.open("ab") as output:
+    with open(log, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as output:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", module, *arguments],  # -P: nothing is imported from the working folder
             env=without_credentials(environment),

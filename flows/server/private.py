@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from irontree.errors import IrontreeError, ServerUnavailable
+from irontree.files import close_all
 from irontree.flows.server.connection import (
     LOOPBACK,
     PASSWORD,
@@ -272,6 +273,8 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     if not state.become_the_server():
         return
     last_port = state.come_alive()
+    os.umask(0o077)
+    close_all(state.folder)
     if said := ensure(state.folder):
         _say(said)
     host = place.host or LOOPBACK

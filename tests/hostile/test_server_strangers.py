@@ -249,3 +249,10 @@ def test_signing_out_ends_every_cookie_and_takes_the_password(signed_in, base, k
 def test_no_other_site_shows_our_pages_in_a_frame_or_learns_our_name(signed_in, base):
     headers = httpx.get(f"{base}/runs", headers=signed_in).headers
     assert (headers["x-frame-options"], headers["referrer-policy"]) == ("DENY", "same-origin")
+
+
+def test_nothing_in_the_servers_folder_can_be_opened_by_other_users(state_folder, api_url):
+    """Its database, log, password and locks, whatever the umask, and the folder itself."""
+    found = [state_folder, *(path for path in state_folder.rglob("*") if not path.is_symlink())]
+    assert state_folder / "prefect.db" in found
+    assert [path for path in found if path.lstat().st_mode & 0o077] == []
