@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, TextIO
 from urllib.parse import quote, urlencode, urlsplit
 
-from irontree.flows.server.connection import ServerState, state_folder
+from irontree.flows.server.connection import ServerState
 from irontree.flows.server.password import read_password
 
 SIGN_IN: Final = "/irontree/sign-in"
@@ -33,9 +33,9 @@ def signed_in(url: str, folder: Path) -> str:
     return make_link(base, password, address.name, local_path(url), now=time.time())
 
 
-def link_on(out: TextIO, url: str) -> str:
+def link_on(out: TextIO, url: str, folder: Path) -> str:
     """*url* as it is shown on *out*: on a terminal it signs the browser in, in a log or a pipe it does not."""
-    return signed_in(url, state_folder()) if out.isatty() else url
+    return signed_in(url, folder) if out.isatty() else url
 
 
 def make_link(base: str, password: str, name: str, path: str, *, now: float) -> str:

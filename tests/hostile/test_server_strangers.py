@@ -11,6 +11,7 @@ from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import psutil
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -120,6 +121,12 @@ def test_the_password_is_in_a_file_of_its_owner_alone_whatever_the_umask(tmp_pat
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "password").stat().st_mode) == 0o600
     assert make_password(tmp_path) == made != make_password(tmp_path / "other")
+
+
+def test_the_password_is_in_no_log_and_on_no_command_line(state_folder, address, known):
+    program = psutil.Process(address.pid)
+    shown = [*program.cmdline(), *program.environ().values(), *(log.read_text() for log in state_folder.glob("*.log"))]
+    assert [text for text in shown if known[1] in text] == []
 
 
 def test_the_users_own_password_is_taken_before_the_one_that_was_made(tmp_path):

@@ -295,7 +295,7 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
         holder = app.alive(SERVING).holder()
         who = f"`{holder.what}` ({holder.about})" if holder else "another process"
         _print(console, f"{app.repository.root.name}: {who} serves it; taken over when that ends")
-    dashboard = link_on(console.out, f"{ui_url(environment)}/dashboard")
+    dashboard = link_on(console.out, f"{ui_url(environment)}/dashboard", state_folder())
     _print(console, f"Dashboard: {dashboard}")
     _print(console, f"What waits for a person: irontree inbox, or {ui_url(environment)}/artifacts. Ctrl-C stops.")
 
