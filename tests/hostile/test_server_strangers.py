@@ -1,4 +1,4 @@
-"""Another local user, and a web page in the user's browser, against the private server (docs/security.md)."""
+"""Another local user, and a web page in the user's browser, against the private server (decision 0024)."""
 
 from __future__ import annotations
 
