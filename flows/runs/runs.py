@@ -162,7 +162,8 @@ def _refusal(error: PrefectHTTPStatusError) -> ServerUnavailable:
     if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return ServerUnavailable(
             f"The Prefect server at {_api_url()} does not let us in: {error}.",
-            remedy="Set PREFECT_API_KEY or PREFECT_API_AUTH_STRING in the environment.",
+            remedy="Set PREFECT_API_KEY or PREFECT_API_AUTH_STRING in the environment, for the private server the "
+            "PREFECT_SERVER_API_AUTH_STRING that it was started with, if any.",
         )
     if error.response.is_server_error:
         return ServerUnavailable(f"The Prefect server at {_api_url()} failed: {error}.")

@@ -21,6 +21,7 @@ from irontree.services.questions.questions import Question, question_about_appro
 from irontree.services.views.history import page_of_run
 
 PATIENCE_SECONDS: Final = 2.0
+_CA_FILE: Final = "PREFECT_API_SSL_CERT_FILE"
 
 
 def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple[Question, ...]:
@@ -37,12 +38,22 @@ def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple
     return tuple(replace(asked, repository_id=repository_id) for asked in _approvals(runs, ui))
 
 
+def asks_nobody(environment: Mapping[str, str]) -> bool:
+    """Whether the server that *environment* names lets in who shows no credentials; False if it does not answer."""
+    bare = {name: value for name, value in environment.items() if name in {"PREFECT_API_URL", _CA_FILE}}
+    try:
+        _post(bare, "/flow_runs/filter", {"limit": 1})
+    except ServerUnavailable:
+        return False
+    return True
+
+
 def _post(environment: Mapping[str, str], path: str, body: Mapping[str, Any]) -> list[Any]:
     url = environment["PREFECT_API_URL"].rstrip("/")
-    address, ca_file = urlsplit(url), environment.get("PREFECT_API_SSL_CERT_FILE")
+    address, ca_file = urlsplit(url), environment.get(_CA_FILE)
     try:
         with open_client(
-            _credentials(environment),
+            credentials(environment),
             seconds=PATIENCE_SECONDS,
             https=address.scheme == "https",
             ca_file=Path(ca_file) if ca_file else None,
@@ -63,7 +74,8 @@ def _listed(answer: Any) -> list[Any]:
     return answer
 
 
-def _credentials(environment: Mapping[str, str]) -> dict[str, str]:
+def credentials(environment: Mapping[str, str]) -> dict[str, str]:
+    """The header by which the server of *environment* knows its user."""
     if key := environment.get("PREFECT_API_KEY"):
         return {"Authorization": f"Bearer {key}"}
     if given := environment.get("PREFECT_API_AUTH_STRING"):

@@ -23,7 +23,7 @@ from typing import IO, Any, Literal, cast
 from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.filters import (
     DeploymentFilter,
     DeploymentFilterName,
@@ -39,14 +39,13 @@ from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectHTTPStatusError
 from prefect.runner import Runner
 from prefect.schedules import Cron
-from prefect.utilities.processutils import command_to_string
-from prefect.workers.process import ProcessWorker
 
 from irontree.app import App
 from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
 from irontree.files import ScratchFolder
 from irontree.flows.runs.runs import tags
+from irontree.flows.serve.taken import TEMPLATE, own_worker, serve_only
 from irontree.flows.server.connection import FINISH, RUNNER, Program, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
 from irontree.processes.containers import CREDENTIALS, credentials_in
@@ -170,6 +169,7 @@ def _end(program: Program) -> None:
 
 SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
 """Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""
+PROCESSES = "process"
 POOL = "irontree"
 """The work pool; the queue of a repository is named like its deployments, by the workspace id (R21)."""
 FLOWS = {
@@ -215,9 +215,6 @@ def deployments_of(app: App) -> tuple[Served, ...]:
 # --- Registering deployments and queues on the server
 
 
-COMMAND = command_to_string([sys.executable, "-P", "-m", "prefect.engine"])
-"""How a worker starts a flow: directly, with the Python that irontree is installed in. By default it starts a
-supervisor first, which imports Prefect once more and puts the flow out of reach of the worker's end."""
 NOT_SERVED = "not served any more: "
 """Precedes the folder in the description of a queue that we closed: keeps the limit that a user set."""
 
@@ -241,17 +238,20 @@ async def register(
             await _ensure_queue(client, name, queue_limit, str(repository), reopen=reopen)
     made = [_deployment(served) for served in deployments]
     ids = {f"{deployment.flow_name}/{deployment.name}": await add(deployment) for deployment in made}
+    serve_only({str(deployment_id): served for served, deployment_id in zip(deployments, ids.values(), strict=True)})
     async with get_client() as client:
         await drop_missed(client, ids.values())
     return ids
 
 
 async def _ensure_pool(client: PrefectClient) -> None:
-    template = ProcessWorker.get_default_base_job_template()
+    """Have the pool, with a job template of constants: Prefect's own workers go by it."""
+    template = dict(TEMPLATE)
     try:
-        await client.create_work_pool(WorkPoolCreate(name=POOL, type=ProcessWorker.type, base_job_template=template))
-    except ObjectAlreadyExists:  # as it was created, or as a user has changed it since
-        return
+        await client.create_work_pool(WorkPoolCreate(name=POOL, type=PROCESSES, base_job_template=template))
+    except ObjectAlreadyExists:
+        if (await client.read_work_pool(POOL)).base_job_template != template:
+            await client.update_work_pool(POOL, WorkPoolUpdate(base_job_template=template))
 
 
 async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str, *, reopen: bool) -> None:
@@ -305,7 +305,7 @@ def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
         **rest,
         work_pool_name=POOL,
         work_queue_name=served["name"],
-        job_variables={"command": COMMAND},
+        job_variables={},
         schedules=[Cron(cron, timezone="UTC", slug=slug, parameters=given)] if cron else None,
     )
 
@@ -369,9 +369,7 @@ async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
     add = partial(register, deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
     _report(ids := await add())
     queues = sorted({served["name"] for served in deployments})
-    worker = ProcessWorker(
-        POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS
-    )
+    worker = own_worker(POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS)
     async with asyncio.TaskGroup() as together:
         # Scheduled runs would pile up while a loop and its issues occupy the slots for hours.
         together.create_task(_every(TIDY_EVERY, lambda client: drop_missed(client, ids.values())))

@@ -23,7 +23,8 @@ import platformdirs
 
 from irontree.app import App
 from irontree.errors import EnvironmentRefused, ServerUnavailable
-from irontree.files import read_bytes, swap, take_lock
+from irontree.files import close_folder, make_private, read_bytes, swap, take_lock
+from irontree.flows.server.password import read_password
 from irontree.processes.containers import without_credentials
 from irontree.store.layout import Layout
 
@@ -38,7 +39,7 @@ ADDRESS = "server.json"
 """The file in the state folder that holds the private server's address."""
 
 PASSWORD = "PREFECT_SERVER_API_AUTH_STRING"
-"""`user:password` of a private server that others can reach: the only Prefect setting we take from the user for it."""
+"""`user:password` for the private server: the only Prefect setting that we take from the user for it."""
 
 CLIENT = {
     "DO_NOT_TRACK": "1",
@@ -104,7 +105,7 @@ def local_environment(environ: Mapping[str, str], folder: Path, api_url: str) ->
         | CLIENT
         | SERVER
         | _places(environ, folder, api_url)
-        | password(environ)
+        | password(environ, folder)
         | {
             # By default any page in the user's browser could call the API and answer our questions.
             "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"{address},{address.replace('127.0.0.1', 'localhost')}",
@@ -115,9 +116,13 @@ def local_environment(environ: Mapping[str, str], folder: Path, api_url: str) ->
     )
 
 
-def password(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a private server and its clients if *environ* has a password for it."""
-    given = environ.get(PASSWORD)
+def password(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The settings with the password of the private server in *folder*: that of *environ*, else the one made for it.
+
+    In the environment, because Prefect's runner and worker give flow processes their settings in no other way; agents
+    and checks get none of it (`strip`).
+    """
+    given = environ.get(PASSWORD) or read_password(folder)
     return {PASSWORD: given, "PREFECT_API_AUTH_STRING": given} if given else {}
 
 
@@ -150,7 +155,7 @@ def adopt(environment: Mapping[str, str], folder: Path) -> None:
     if "prefect" in sys.modules:
         _refuse_others(environment)
         return
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     for name in [name for name in os.environ if name.startswith(OURS)]:
         del os.environ[name]
     os.environ.update(environment)
@@ -171,14 +176,19 @@ LOOPBACK = "127.0.0.1"
 
 
 class ListenAddress(NamedTuple):
-    """Where a server must listen; `None` means any host or any free port."""
+    """Where a server must listen; `None` means any host, any free port, or either way."""
 
     host: str | None = None
     port: int | None = None
+    names: tuple[str, ...] = ()
+    """Further host names to which it answers, such as that of a proxy."""
+    open: bool | None = None
+    """Whether to ask nobody for a password."""
 
     def is_at(self, address: Address) -> bool:
         """Whether a server at *address* satisfies this."""
-        return self.host in (None, address.host) and self.port in (None, address.port)
+        there = self.host in (None, address.host) and self.port in (None, address.port)
+        return there and self.open in (None, address.open) and set(self.names) <= set(address.names)
 
 
 class Address(NamedTuple):
@@ -186,7 +196,11 @@ class Address(NamedTuple):
 
     port: int
     pid: int
+    name: str
+    """The host name at which browsers are signed in: of this process alone, known to no stranger (decision 0024)."""
     host: str = LOOPBACK
+    names: tuple[str, ...] = ()
+    open: bool = False
 
     @property
     def api_url(self) -> str:
@@ -203,7 +217,8 @@ class ServerState:
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(folder)
+        close_folder(folder)
         self.folder = folder
         self.log = folder / "server.log"
         self._address = folder / ADDRESS
@@ -261,7 +276,12 @@ class ServerState:
         return descriptor is None
 
     def address(self) -> Address | None:
-        """The running server's address; `None` if there is none or it does not answer yet."""
+        """The running server's address; `None` if there is none, or none to be used, or it does not answer yet."""
+        found = self.found()
+        return found if found and found.name else None
+
+    def found(self) -> Address | None:
+        """The same, also of a server without a guard, by an earlier version, which has no name."""
         return _read(self._address) if self.lives() else None
 
 
@@ -269,7 +289,9 @@ def _read(file: Path) -> Address | None:
     """The address in *file*; also `None` for a file that a power cut truncated: the next server rewrites it."""
     try:
         found = json.loads(file.read_text())
-        return Address(int(found["port"]), int(found["pid"]), str(found["host"]))
+        port, pid, host = int(found["port"]), int(found["pid"]), str(found["host"])
+        names = tuple(map(str, found.get("names", ())))
+        return Address(port, pid, str(found.get("name", "")), host, names, open=bool(found.get("open")))
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
 
@@ -381,10 +403,10 @@ def start(
     A Ctrl-C in our terminal does not reach it, and its pid is its process group. With *talk* its stdin and stdout
     are pipes to us; the end of stdin then also tells it that we are gone.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
+    make_private(log.parent)
     turn_over_if_long(log)
     pipe = subprocess.PIPE if talk else None
-    with log.open("ab") as output:
+    with open(log, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as output:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", module, *arguments],  # -P: nothing is imported from the working folder
             env=without_credentials(environment),

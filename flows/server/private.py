@@ -6,33 +6,31 @@ A client imports this while the command line shows the plan: Prefect is imported
 from __future__ import annotations
 
 import argparse
-import errno
 import gc
-import http.client
 import os
+import secrets
 import signal
-import socket
 import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from importlib.metadata import requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import psutil
-
-from irontree.errors import EnvironmentRefused, IrontreeError, ServerUnavailable
+from irontree.errors import IrontreeError, ServerUnavailable
+from irontree.files import close_all
 from irontree.flows.server.connection import (
     LOOPBACK,
+    PASSWORD,
     Address,
     ListenAddress,
     Program,
     ServerState,
     lines_after,
     local_environment,
-    password,
     reap,
     size,
     start,
@@ -42,93 +40,13 @@ from irontree.flows.server.connection import (
     turn_over_if_long,
 )
 from irontree.flows.server.database import build_template, database_trouble, ensure, identity
+from irontree.flows.server.guard import Guard, names_of
+from irontree.flows.server.links import Links
+from irontree.flows.server.listening import EVERYWHERE, is_prefect, listen
+from irontree.flows.server.password import make_password
 
 if TYPE_CHECKING:
     import uvicorn
-
-# --- Its sockets, and which program occupies its port
-
-
-FIRST_PORT = 4280
-PORTS = 200
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (only if the operator asked for it)
-
-
-def listen(place: ListenAddress, last_port: int | None) -> list[socket.socket]:
-    """Sockets that listen at *place*, and always on loopback, where our own programs connect.
-
-    Without a given port: that of the last server if free, so that its clients find this one, else the first free
-    one. Raises ServerUnavailable.
-    """
-    if place.port is None:
-        return [_first_free(last_port)]
-    host = place.host or LOOPBACK
-    hosts = [host] if host in (LOOPBACK, *EVERYWHERE) else [LOOPBACK, host]
-    with ExitStack() as opened:
-        listeners = [opened.enter_context(_bound(host, place.port)) for host in hosts]
-        opened.pop_all()
-        return listeners
-
-
-def require_free(place: ListenAddress) -> None:
-    """Raise ServerUnavailable, naming the program that has it, if the port of *place* is taken."""
-    if place.port is not None:
-        for listener in listen(place, None):
-            listener.close()
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    try:
-        return _try(host, port)
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            why = str(error.strerror or error).partition(" (while")[0]
-            raise EnvironmentRefused(
-                f"Prefect cannot listen at port {port} of {host}: {why}.",
-                remedy="give an address of this machine (--host), and a port above 1023 (--port)",
-            ) from error
-        remedy = "End it, or choose another port with --port."
-        if is_prefect(port):
-            remedy = f"Use that server: PREFECT_API_URL=http://{LOOPBACK}:{port}/api irontree serve --attach"
-        raise ServerUnavailable(f"Port {port} of {host} is taken, by {who_has(port)}.", remedy=remedy) from error
-
-
-def _first_free(last_port: int | None) -> socket.socket:
-    for port in [*([last_port] if last_port else []), *range(FIRST_PORT, FIRST_PORT + PORTS)]:
-        with suppress(OSError):
-            return _try(LOOPBACK, port)
-    raise ServerUnavailable(
-        f"Ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} of 127.0.0.1 are all taken by other programs.",
-        remedy="End one of them, or use a server of your own: set PREFECT_API_URL.",
-    )
-
-
-def _try(host: str, port: int) -> socket.socket:
-    family, dual = (socket.AF_INET6, socket.has_dualstack_ipv6()) if ":" in host else (socket.AF_INET, False)
-    return socket.create_server((host, port), family=family, dualstack_ipv6=dual)
-
-
-def who_has(port: int) -> str:
-    """The program that listens on that port, as far as the system reveals it."""
-    what = "a Prefect server" if is_prefect(port) else "another program"
-    with suppress(psutil.Error, OSError):
-        for connection in psutil.net_connections("inet"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,) and connection.pid:
-                return f"{what}: {psutil.Process(connection.pid).name()} (process {connection.pid})"
-    return what
-
-
-def is_prefect(port: int) -> bool:
-    """Whether Prefect's health check succeeds on that port of 127.0.0.1, bypassing proxies."""
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
-    try:
-        connection.request("GET", "/api/health")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
-
 
 # --- The client side: one server per user and version, on loopback (rulings, Local mode)
 
@@ -165,7 +83,8 @@ class LocalServer:
         start: Callable[..., Program] = start,
     ) -> None:
         self._state = _state_in(folder)
-        self._environment = strip(environ) | password(environ)
+        own = environ.get(PASSWORD)
+        self._environment = strip(environ) | ({PASSWORD: own} if own else {})
         self._place = place
         self._linger = linger
         self._first_pause = self._pause = pause
@@ -236,10 +155,13 @@ class LocalServer:
             self._failure = f"cannot be started: {error}"
 
     def _make_room(self) -> None:
-        """End a server that listens elsewhere once it has no clients; its last one may just be leaving."""
+        """End a server that listens elsewhere once it has no clients; its last one may just be leaving.
+
+        One without a guard, by an earlier version, is ended at once: every program of this machine can use it.
+        """
         deadline = time.monotonic() + LEAVING
-        while (address := self._state.address()) and not self._place.is_at(address):
-            if not self._state.in_use():
+        while (address := self._state.found()) and not (address.name and self._place.is_at(address)):
+            if not address.name or not self._state.in_use():
                 self._end(address)
                 return
             if time.monotonic() > deadline or self._left.wait(KEEP_EVERY):
@@ -287,7 +209,11 @@ class LocalServer:
 
     def _where(self) -> list[str]:
         host, port = self._place.host or LOOPBACK, self._place.port
-        return ["--host", host, "--port", str(port)] if port else []
+        return [
+            *(["--host", host, "--port", str(port)] if port else []),
+            *(word for name in self._place.names for word in ("--name", name)),
+            *(["--open"] if self._place.open else []),
+        ]
 
     def _answering(self) -> Address | None:
         address = self._state.address() if self._has_room.is_set() else None
@@ -325,6 +251,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--linger", type=float, default=0, help="seconds to stay without any client")
     parser.add_argument("--host", default=LOOPBACK, help="where to listen, beside loopback (default: %(default)s)")
     parser.add_argument("--port", type=int, help="at this port alone (default: the first free one)")
+    parser.add_argument("--name", action="append", default=[], help="a further host name to answer to")
+    parser.add_argument("--open", action="store_true", help="ask nobody for a password")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--serve", action="store_true", help="be the server until no client is left")
     action.add_argument("--build-template", action="store_true", help="make the database template if there is none")
@@ -333,7 +261,8 @@ def main(arguments: list[str]) -> int:
         if options.build_template:
             build_template(options.folder)
         else:
-            _serve(ServerState(options.folder), options.linger, ListenAddress(options.host, options.port))
+            place = ListenAddress(options.host, options.port, tuple(options.name), open=options.open)
+            _serve(ServerState(options.folder), options.linger, place)
     except IrontreeError as error:
         sys.stderr.write(f"{error.message}\n{error.remedy or ''}\n")
         return 1
@@ -344,21 +273,33 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     if not state.become_the_server():
         return
     last_port = state.come_alive()
+    os.umask(0o077)
+    close_all(state.folder)
     if said := ensure(state.folder):
         _say(said)
     host = place.host or LOOPBACK
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
-        address = Address(port=listeners[0].getsockname()[1], pid=os.getpid(), host=host)
+        port, name = listeners[0].getsockname()[1], f"irontree-{secrets.token_hex(10)}.localhost"
+        address = Address(port, os.getpid(), name, host, place.names, open=bool(place.open))
+        guard = _guard_of(address, own=os.environ.get(PASSWORD), made=make_password(state.folder))
         os.environ.update(local_environment(os.environ, state.folder, address.api_url))
-        if host != LOOPBACK:  # by default the pages call the API on loopback, which is wrong in remote browsers
-            os.environ["PREFECT_UI_API_URL"] = "/api"
+        os.environ["PREFECT_UI_API_URL"] = "/api"  # whatever name the browser knows the server by
+        if address.open:
+            del os.environ[PASSWORD]
         with queued_writers(), garbage_collected_aside():
-            server = _prefect_server()
+            server = _prefect_server(guard)
             server.config.callback_notify = _Attendant(server, state, address, linger).look
             server.run(sockets=listeners)
     if not server.started:
         raise ServerUnavailable("Prefect's server ended before it answered.")
+
+
+def _guard_of(address: Address, *, own: str | None, made: str) -> Callable[[Any], Guard]:
+    """What puts the guard before an application; *own* is the user's password, *made* ours."""
+    names = names_of(address.name, address.host, address.names, EVERYWHERE)
+    password = None if address.open else own or made
+    return partial(Guard, names=names, password=password, links=Links(made, address.name), asks=bool(own))
 
 
 def queued_writers() -> AbstractContextManager[object]:
@@ -404,12 +345,16 @@ def _say(sentence: str) -> None:
     sys.stderr.flush()
 
 
-def _prefect_server() -> uvicorn.Server:
+def _prefect_server(guard: Callable[[Any], Guard]) -> uvicorn.Server:
     import uvicorn  # noqa: PLC0415  (reads nothing, but costs time that a second start should not pay)
     from prefect.server.api.server import create_app  # noqa: PLC0415  (Prefect reads its settings at import)
 
     config = uvicorn.Config(
-        create_app(final=True), lifespan="on", log_level="warning", timeout_graceful_shutdown=5, timeout_notify=0
+        guard(create_app(final=True)),
+        lifespan="on",
+        log_level="warning",
+        timeout_graceful_shutdown=5,
+        timeout_notify=0,
     )
     return uvicorn.Server(config)
 

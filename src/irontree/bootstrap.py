@@ -17,6 +17,7 @@ import platformdirs
 from irontree.app import App, NoProgress, Origin, SystemClock
 from irontree.domain.text import secret_values, shell_path
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
+from irontree.files import close_folder
 from irontree.ports import Cancellation, Child, Progress, Renderer
 from irontree.processes import ChildProcesses
 from irontree.processes.places import Places
@@ -52,6 +53,8 @@ def open_app(
     progress = progress or NoProgress()
     repository = open_repository(start, children, *_folders(), environment, progress.note)
     layout = Layout(repository.root)
+    for place in (layout.state, platformdirs.user_cache_path("irontree"), platformdirs.user_state_path("irontree")):
+        close_folder(place)
     _require_home(repository, layout, host)
     equipment = _Equipping(repository, layout, children, environment, places)
     run_lock = registry.file = RunLockFile(

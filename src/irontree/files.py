@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -29,6 +29,46 @@ def lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+# --- For this user alone: what we write may show what an agent, a check or an issue says
+
+
+SHARED = frozenset({"config.yml", ".gitignore"})
+"""Names of the files of ours that belong to the repository: they have the modes that its user gives to files."""
+
+
+def make_private(folder: Path) -> None:
+    """Make *folder* and its missing parents, for this user alone. Raises OSError."""
+    if not folder.is_dir():
+        make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def close_folder(folder: Path) -> None:
+    """Let nobody but its owner into an existing folder; an earlier version may have made it by the umask."""
+    with suppress(OSError):  # there is none, or it is not ours
+        if folder.lstat().st_mode & 0o077 and not folder.is_symlink():
+            folder.chmod(0o700)
+
+
+def close_all(folder: Path) -> None:
+    """The same for it and for all files and folders below it; links are not followed."""
+    for place, folders, files in os.walk(folder):
+        for name in (".", *folders, *files):
+            path = Path(place, name)
+            with suppress(OSError):  # removed meanwhile
+                mode = path.lstat().st_mode
+                if mode & 0o077 and not stat.S_ISLNK(mode):
+                    path.chmod(stat.S_IMODE(mode) & 0o700)
+
+
+def _new(path: Path) -> Callable[[str, int], int]:
+    """What opens the temporary that is to become *path*: with that one's mode if it is shared."""
+    mode = 0o600
+    if path.name in SHARED:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666
+    return lambda name, flags: os.open(name, flags, mode)
 
 
 # --- Effects on files
@@ -92,16 +132,16 @@ class Disk:
         self.sync_folder(path.parent)
 
     def make_folder(self, folder: Path) -> None:
-        """Create *folder* and its parents, each durable before the next is made."""
+        """Create *folder* and its parents for this user alone, each durable before the next is made."""
         if not folder.is_dir():
             self.make_folder(folder.parent)
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
             self.sync_folder(folder.parent)
 
     def write_temporary(self, path: Path, data: bytes) -> Path:
         """Write *data* to a dot-temporary beside *path*, and sync it."""
         temporary = _temporary_of(path)
-        with temporary.open("wb") as file:
+        with open(temporary, "wb", opener=_new(path)) as file:
             file.write(data)
             file.flush()
             _sync(file.fileno())
@@ -123,14 +163,15 @@ class Disk:
 def replace(path: Path, data: bytes) -> None:
     """Replace *path* atomically, but not durably: for files that can be made again from the log."""
     with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         swap(path, data)
 
 
 def swap(path: Path, data: bytes) -> None:
     """The same in an existing folder, leaving OSError to the caller."""
     temporary = _temporary_of(path)
-    temporary.write_bytes(data)
+    with open(temporary, "wb", opener=_new(path)) as file:
+        file.write(data)
     temporary.replace(path)
 
 
@@ -141,7 +182,7 @@ def overwrite(path: Path, data: bytes) -> bytes:
     out at once (auto_da_alloc), a hundred times the cost. The caller keeps other writers away.
     """
     with disk_errors(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             padded = data.ljust(os.fstat(descriptor).st_size, b"\n")
             os.pwrite(descriptor, padded, 0)
@@ -304,7 +345,7 @@ def take_lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> b
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of *path* (created if missing), waiting for it; raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     with open(path, opener=open_lock) as file:
         take_lock(file.fileno(), wait=True)
         yield

@@ -16,6 +16,7 @@ import pytest
 from irontree.bootstrap import set_up
 from irontree.demo import layout
 from irontree.demo import layout as sample
+from irontree.flows.server.links import signed_in
 from tests.prefect.harness import prepare_folder
 from tests.prefect.terminal import Typed, typed
 from tests.support.soak import SOAK
@@ -47,11 +48,16 @@ def project(tmp_path):
 
 
 @pytest.fixture
-def serve(project, tmp_path) -> Iterator[Typed]:
+def state(tmp_path) -> Path:
+    """The private server's state folder."""
+    return prepare_folder(tmp_path / "state" / "irontree" / f"prefect-{version('prefect')}")
+
+
+@pytest.fixture
+def serve(project, tmp_path, state) -> Iterator[Typed]:
     """`irontree serve` with a private server of its own."""
-    state = tmp_path / "state"
-    prepare_folder(state / "irontree" / f"prefect-{version('prefect')}")
-    with typed(project.root, ["serve"], {"XDG_STATE_HOME": str(state)}, state / "said") as program:
+    home = tmp_path / "state"
+    with typed(project.root, ["serve"], {"XDG_STATE_HOME": str(home)}, home / "said") as program:
         program.wait_until_it_says("Ctrl-C stops", patience=START)
         yield program
         program.interrupt()
@@ -66,11 +72,11 @@ def take_picture(page, name: str) -> None:
         assert len(taken) < BIGGEST_IMAGE
 
 
-def test_a_person_approves_sends_back_and_accepts_in_the_browser(project, serve):
+def test_a_person_approves_sends_back_and_accepts_in_the_browser(project, serve, state):
     """...and wrong, empty and late answers are refused on the page, with the reason."""
     [base] = re.findall(r"Dashboard: (\S+)/dashboard", serve.said)
     with browser.person_at(base, CHROMIUM, patience=PATIENCE, graphs=True) as person:
-        page = person.open("/deployments")
+        page = person.sign_in(signed_in(f"{base}/deployments", state))
         browser.open_deployment(page, "intake")
         story.live_through(project, person, page, take_picture)
     serve.wait_until_it_says("completed", patience=START)

@@ -20,6 +20,7 @@ from irontree.flows.runs.recovery import newest_run, start_what_waits
 from irontree.flows.runs.runs import open_question
 from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.connection import ServerState, local_environment
+from irontree.flows.server.password import read_password
 from irontree.flows.server.private import LocalServer
 from tests.integration.crash.laboratory import faults, outcome
 from tests.prefect.harness import ROOT, drain, prefect_at, prepare_folder
@@ -286,7 +287,7 @@ def own_server(mortal) -> Iterator[tuple[Path, dict[str, str]]]:
     """This process's Prefect is at that server; its state folder, and the environment of processes that use it."""
     state_folder, server = mortal
     api_url = server.wait_ready()
-    with prefect_at(api_url):
+    with prefect_at(api_url, read_password(state_folder)):
         yield state_folder, local_environment(os.environ, state_folder, api_url) | {"PYTHONPATH": str(ROOT)}
         drain()
 

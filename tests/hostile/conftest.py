@@ -1,4 +1,4 @@
-"""A real repository, and a program that no git of ours may ever run."""
+"""A real repository with a program that no git of ours may ever run, and the private server of a user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.prefect.conftest import api_url, expect_leak, no_leak_reaches_other_tests, state_folder
 from tests.support.repositories import Project, git, head, hook, make_project, write
+
+__all__ = ["api_url", "no_leak_reaches_other_tests", "state_folder"]
 
 PRECIOUS = "precious\n"
 
@@ -65,3 +68,7 @@ def attacked(tmp_path: Path) -> Attacked:
     made = Attacked(project, outside, sprung, hook(tmp_path, "trap", f"touch '{sprung}'; cat"))
     made.prepare()
     return made
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    expect_leak(items, Path(__file__).parent)

@@ -11,6 +11,7 @@ import pytest
 
 from irontree.flows.runs import runs
 from irontree.flows.server.connection import local_environment
+from irontree.flows.server.password import read_password
 from irontree.flows.server.private import LocalServer
 from tests.prefect.harness import ROOT, prefect_at, prepare_folder
 
@@ -48,7 +49,7 @@ def api_url(state_folder):
     """The server, with this process's Prefect pointed at it."""
     with closing(LocalServer(state_folder, os.environ, linger=1).start()) as server:
         api_url = server.wait_ready()
-        with prefect_at(api_url):
+        with prefect_at(api_url, read_password(state_folder)):
             yield api_url
 
 

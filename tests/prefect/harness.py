@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
 from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
@@ -19,6 +20,7 @@ from prefect.exceptions import Pause
 from prefect.flow_engine import run_flow
 from prefect.logging.handlers import APILogWorker
 from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
     PREFECT_API_SSL_CERT_FILE,
     PREFECT_API_URL,
     PREFECT_CLIENT_CSRF_SUPPORT_ENABLED,
@@ -54,17 +56,23 @@ def prepare_folder(state_folder: Path) -> Path:
 
 
 @contextmanager
-def prefect_at(api_url: str) -> Iterator[None]:
-    """This process's Prefect talks to *api_url*, and sends no heartbeats (each sync flow would take 1 s for it)."""
+def prefect_at(api_url: str, password: str | None = None) -> Iterator[None]:
+    """This process's Prefect talks to *api_url*, and sends no heartbeats (each sync flow would take 1 s for it).
+
+    Programs that it starts have the *password* in their environment.
+    """
     settings = {
         PREFECT_API_URL: api_url,
+        PREFECT_API_AUTH_STRING: password,
         # It is plain HTTP: no client need read all certificates of the world first.
         PREFECT_API_SSL_CERT_FILE: os.environ["SSL_CERT_FILE"],
         PREFECT_CLIENT_CSRF_SUPPORT_ENABLED: False,
         PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
         PREFECT_SERVER_EPHEMERAL_ENABLED: False,
     }
-    with temporary_settings(settings):
+    with temporary_settings(settings), pytest.MonkeyPatch.context() as patch:
+        if password:
+            patch.setenv("PREFECT_API_AUTH_STRING", password)
         try:
             yield
         finally:

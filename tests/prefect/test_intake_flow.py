@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from prefect.schedules import Cron
 from prefect.states import Crashed, Scheduled
@@ -109,7 +111,7 @@ def test_a_document_that_is_edited_while_the_form_is_open_is_another_question(to
 
 
 def test_a_form_that_is_open_is_found_over_http_and_ends_once_the_same_is_approved_elsewhere(toy, asking, api_url):
-    server = {"PREFECT_API_URL": api_url}
+    server = {"PREFECT_API_URL": api_url, "PREFECT_API_AUTH_STRING": os.environ["PREFECT_API_AUTH_STRING"]}
     assert wake_overtaken(toy.app) == ()
     [listed] = asked_approvals(toy.id, server)
     assert (listed.document, listed.form_url) == ("SPEC.md", f"{ui_url(server)}/runs/flow-run/{asking}")

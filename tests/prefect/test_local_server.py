@@ -21,7 +21,9 @@ from prefect.settings import PREFECT_SERVER_DATABASE_CONNECTION_URL, temporary_s
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import ListenAddress
-from irontree.flows.server.private import LocalServer, garbage_collected_aside, is_prefect, queued_writers
+from irontree.flows.server.listening import is_prefect
+from irontree.flows.server.password import read_password
+from irontree.flows.server.private import LocalServer, garbage_collected_aside, queued_writers
 from tests.prefect.harness import prepare_folder
 from tests.support.soak import in_soak
 
@@ -38,6 +40,11 @@ def port_of(api_url: str) -> int:
 
 def pid_of(state_folder) -> int:
     return json.loads((state_folder / "server.json").read_text())["pid"]
+
+
+def login(state_folder) -> tuple[str, str]:
+    user, _, password = (read_password(state_folder) or "").partition(":")
+    return user, password
 
 
 def wait_for_end(pid: int) -> None:
@@ -91,18 +98,19 @@ def test_a_database_that_is_deleted_or_damaged_is_made_anew_while_the_server_is_
     database = own_home / "prefect.db"
     with closing(LocalServer(own_home, os.environ, linger=60).start()) as server:
         address = server.wait_ready()
-        flow = httpx.post(f"{address}/flows/", json={"name": "lost"}).json()["id"]
+        known = login(own_home)
+        flow = httpx.post(f"{address}/flows/", json={"name": "lost"}, auth=known).json()["id"]
         first = pid_of(own_home)
         database.unlink()
         wait_for_end(first)
         address = server.wait_ready()
-        assert httpx.get(f"{address}/flows/{flow}").status_code == HTTPStatus.NOT_FOUND
+        assert httpx.get(f"{address}/flows/{flow}", auth=known).status_code == HTTPStatus.NOT_FOUND
         assert any("was deleted or exchanged" in line for line in server.told())
         second = pid_of(own_home)
         database.write_bytes(b"")
         wait_for_end(second)
         address = server.wait_ready()
-        assert httpx.post(f"{address}/flows/", json={"name": "new"}).status_code == HTTPStatus.CREATED
+        assert httpx.post(f"{address}/flows/", json={"name": "new"}, auth=known).status_code == HTTPStatus.CREATED
         assert any("is set aside as" in line for line in server.told())
         lingers = pid_of(own_home)
     database.write_bytes(os.urandom(10_000))
@@ -136,12 +144,13 @@ def test_nothing_but_prefect_answers_for_a_server():
     assert not is_prefect(port)
 
 
-def test_writers_at_the_same_time_are_all_served(api_url):
+def test_writers_at_the_same_time_are_all_served(api_url, state_folder):
     """Prefect's own SQLite transactions answer most of them with 503; its client then waits for seconds."""
-    flow = httpx.post(f"{api_url}/flows/", json={"name": "crowded"}).json()["id"]
+    known = login(state_folder)
+    flow = httpx.post(f"{api_url}/flows/", json={"name": "crowded"}, auth=known).json()["id"]
 
     def write(_: int) -> int:
-        return httpx.post(f"{api_url}/flow_runs/", json={"flow_id": flow}).status_code
+        return httpx.post(f"{api_url}/flow_runs/", json={"flow_id": flow}, auth=known).status_code
 
     with ThreadPoolExecutor(4) as clients:
         assert set(clients.map(write, range(40))) == {HTTPStatus.CREATED}

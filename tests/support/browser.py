@@ -16,7 +16,11 @@ from playwright.sync_api import BrowserContext, Error, Locator, Page, Route, exp
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 MUCH = 5_000
 """Letters of a page that are shown of a test that failed on it."""
-FLAGS = ("--disable-gpu", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+FLAGS = (
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE *.localhost",
+)
 NO_GRAPHS = "--disable-3d-apis"
 """Drawn without a graphics card, the graph of a run takes as much of the processor as all the rest of a page."""
 
@@ -40,9 +44,26 @@ class Person:
         page.goto(self.base + path)
         return page
 
+    def other(self) -> Person:
+        """Somebody else, with a browser profile of their own."""
+        browser = self.context.browser
+        assert browser
+        other = Person(browser.new_context(), self.base)
+        other.context.route("**/*", other.guard)
+        return other
+
+    def sign_in(self, link: str) -> Page:
+        """Open that link of `irontree ui`; from then on this person's pages are those at the server's own name."""
+        page = self.context.new_page()
+        page.goto(link)
+        page.wait_for_url(re.compile(r"^http://irontree-[0-9a-f]+[.]localhost:[0-9]+/(?!irontree/)"))
+        self.base = "http://" + urlsplit(page.url).netloc
+        return page
+
     def guard(self, route: Route) -> None:
         """Let nothing pass that is not on this machine."""
-        if urlsplit(route.request.url).hostname == "127.0.0.1":
+        host = urlsplit(route.request.url).hostname or ""
+        if host == "127.0.0.1" or host.endswith(".localhost"):
             route.continue_()
         else:
             self.beyond.append(route.request.url)

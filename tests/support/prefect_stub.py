@@ -15,8 +15,8 @@ Answers = Callable[[str, str], tuple[int, object]]
 
 
 @contextmanager
-def prefect_that(answers: Answers) -> Iterator[None]:
-    """Have Prefect's client in this process talk to a server that answers so."""
+def prefect_that(answers: Answers) -> Iterator[str]:
+    """Have Prefect's client in this process talk to a server that answers so; its API's address."""
 
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
@@ -44,5 +44,5 @@ def prefect_that(answers: Answers) -> Iterator[None]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/api"
         with temporary_settings({PREFECT_API_URL: address, PREFECT_CLIENT_CSRF_SUPPORT_ENABLED: False}):
-            yield
+            yield address
         server.shutdown()

@@ -130,12 +130,26 @@ def _server(environment: Mapping[str, str]) -> Examined:
 
     configured = chosen_api_url(environment, None)
     if configured:
-        return Examined("note", "Prefect server", f"{configured}, from PREFECT_API_URL")
+        return _configured_server(environment, configured, "PREFECT_API_URL")
     folder = state_folder()
     address = ServerState(folder).address() if folder.is_dir() else None
     if address:
         return Examined("good", "Prefect server", f"the private one runs: {address.api_url}")
     return Examined("good", "Prefect server", "the private one is not running; it starts with the first loop")
+
+
+def _configured_server(environment: Mapping[str, str], url: str, source: str) -> Examined:
+    from irontree.flows.serve.approvals import asks_nobody
+
+    found = f"{url}, from {source}"
+    if not asks_nobody({**environment, "PREFECT_API_URL": url}):
+        return Examined("note", "Prefect server", found)
+    return Examined(
+        "note",
+        "Prefect server",
+        f"{found}; it asks nobody for a password, so everyone who reaches it can answer questions",
+        "set PREFECT_SERVER_API_AUTH_STRING where it runs, and PREFECT_API_AUTH_STRING here",
+    )
 
 
 # --- the repository -----------------------------------------------------------------------------------------
@@ -177,6 +191,8 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
         yield _bad("configuration", error)
         return
     yield Examined("good", "configuration", str(app.repository.root / ".mino" / "config.yml"))
+    if (url := app.preferences().api_url) and not environment.get("PREFECT_API_URL"):
+        yield _configured_server(environment, url, "prefect.api_url")
     try:
         require_agent(policy.agent)
         yield Examined("good", "agent", policy.agent.line)

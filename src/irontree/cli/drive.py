@@ -28,6 +28,7 @@ from irontree.flows.server.connection import (
     local_environment,
     state_folder,
 )
+from irontree.flows.server.links import link_on
 from irontree.flows.server.private import LocalServer
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import left_out, read_loop, read_loops
@@ -257,7 +258,9 @@ class Drive:
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
         close_overtaken(self.app)
         if run:
-            self._say(f"Watch it in the browser: {session.url(run.id)}\n")
+            self._say(
+                f"Watch it in the browser: {link_on(self.console.out, session.url(run.id), self.server.folder)}\n"
+            )
 
     def _follow(self, session: TerminalSession, loop_id: str, shown: ShownSoFar, began: float) -> str:
         """Follow the loop; returns its status, `left`, `stopped` or `viewed` (Ctrl-C), `called off`, or `shot`."""

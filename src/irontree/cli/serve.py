@@ -33,7 +33,9 @@ from irontree.flows.server.connection import (
     state_folder,
     ui_url,
 )
-from irontree.flows.server.private import LocalServer, require_free
+from irontree.flows.server.links import link_on
+from irontree.flows.server.listening import require_free
+from irontree.flows.server.private import LocalServer
 from irontree.services.loops.loop import read_loops
 from irontree.services.questions.listing import Revisions
 from irontree.services.questions.pages import inbox_text
@@ -79,18 +81,19 @@ def run_serve(context: Context) -> int:
 
 
 def place_of(options: argparse.Namespace, environ: Mapping[str, str]) -> ListenAddress:
-    """Where the server listens; raises ConfigRefused if anyone could answer and the operator did not allow it."""
+    """Where the server listens; raises ConfigRefused if nobody elsewhere can know the password."""
+    names, opened = tuple(options.name), bool(options.open_to_everyone)
     if options.host in LOOPBACK_NAMES:
-        return ListenAddress(LOOPBACK, options.port)
+        return ListenAddress(LOOPBACK, options.port, names, open=opened)
     if options.port is None:
         raise ConfigRefused("--host needs a fixed --port, which others can be told", remedy="add --port 4200")
     if not (environ.get(PASSWORD) or options.open_to_everyone):
         raise ConfigRefused(
-            f"at {options.host} everyone who reaches this machine could answer: Prefect's open-source server knows "
-            "one password and no users, and none is set",
+            f"at {options.host} nobody would know the password: Prefect's open-source server has one and no users, and "
+            "the one that is made for you stays on this machine",
             remedy=f"set {PASSWORD}=user:password in the environment; or say {OPEN}, where a proxy sees to it",
         )
-    return ListenAddress(options.host, options.port)
+    return ListenAddress(options.host, options.port, names, open=opened)
 
 
 def secret_for(options: argparse.Namespace, environ: Mapping[str, str]) -> str:
@@ -292,7 +295,8 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
         holder = app.alive(SERVING).holder()
         who = f"`{holder.what}` ({holder.about})" if holder else "another process"
         _print(console, f"{app.repository.root.name}: {who} serves it; taken over when that ends")
-    _print(console, f"Dashboard: {ui_url(environment)}/dashboard")
+    dashboard = link_on(console.out, f"{ui_url(environment)}/dashboard", state_folder())
+    _print(console, f"Dashboard: {dashboard}")
     _print(console, f"What waits for a person: irontree inbox, or {ui_url(environment)}/artifacts. Ctrl-C stops.")
 
 
@@ -348,8 +352,9 @@ def _again(context: Context) -> str:
         words += ["--port", str(options.port)]
     if options.webhooks:
         words += ["--webhooks", str(options.webhooks)]
-    if options.host != LOOPBACK:
-        words += ["--host", options.host, *([OPEN] if options.open_to_everyone else [])]
+    words += ["--host", options.host] if options.host != LOOPBACK else []
+    words += [word for name in options.name for word in ("--name", name)]
+    words += [OPEN] if options.open_to_everyone else []
     return shell_line(words)
 
 
@@ -394,7 +399,14 @@ VERBS: Final = {
         argument("--attach", action="store_true", help="use the configured Prefect server, and start none"),
         argument("--port", type=tcp_port, help="the server's port (default: the first free one from 4280)"),
         argument("--host", default=LOOPBACK, help="where the server listens (default: %(default)s); with --port"),
-        argument(OPEN, action="store_true", help="let everyone who reaches --host answer, without a password"),
+        argument(
+            "--name",
+            metavar="HOST",
+            action="append",
+            default=[],
+            help="a further host name of the server, such as that of a proxy; can be repeated",
+        ),
+        argument(OPEN, action="store_true", help="ask nobody for a password: who reaches the server can answer"),
         argument(
             "--webhooks",
             metavar="PORT",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import os
 import sys
 import webbrowser
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -13,24 +15,62 @@ from irontree.app import App
 from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.inbox import everything_waiting
 from irontree.cli.parser import OK, argument
-from irontree.errors import NotEligible
-from irontree.flows.server.connection import adopt, require_server, runs_url, state_folder, ui_url
-from irontree.processes.containers import FORGE_VARIABLES
+from irontree.errors import NotEligible, ServerUnavailable
+from irontree.files import remove
+from irontree.flows.serve.approvals import credentials
+from irontree.flows.server.connection import adopt, require_server, runs_url, state_folder, strip, ui_url
+from irontree.flows.server.links import SIGN_OUT, signed_in
+from irontree.http_client import HttpError, UnusableAddress, open_client
+from irontree.processes.containers import without_credentials
 from irontree.services.questions.questions import oldest_first
 from irontree.services.record import read_world
 from irontree.services.views.history import page_of_run
 
+SIGN_OUT_SECONDS: Final = 10.0
+
 
 def run(context: Context) -> int:
-    """Print the page's address and open it if there is a screen; raises ServerUnavailable if no server runs."""
-    app = context.look()
-    url = page(app, require_server(app), context.options.what)
+    """Print a link that signs the browser in, and open it if there is a screen.
+
+    Raises ServerUnavailable if no server runs.
+    """
+    app, folder = context.look(), state_folder()
+    environment = require_server(app)
+    if context.options.sign_out:
+        sign_out(environment)
+        context.console.write("Every browser is signed out of the private server.\n")
+        return OK
+    given = strip(os.environ)
+    url = signed_in(page(app, environment, context.options.what), folder)
     context.console.write(f"{url}\n")
-    if not context.options.print and has_screen(os.environ, sys.platform):
-        for name in FORGE_VARIABLES & os.environ.keys():  # the browser inherits this environment
-            del os.environ[name]
-        webbrowser.open(url)
+    if not context.options.print and has_screen(given, sys.platform):
+        os.environ.clear()  # the browser inherits this environment, which has the server's password
+        os.environ.update(without_credentials(given))
+        webbrowser.open(redirection(url, folder).as_uri())
     return OK
+
+
+def redirection(url: str, folder: Path) -> Path:
+    """A file of the user alone that leads a browser to *url*: its command line is shown to all users of the machine."""
+    target = html.escape(url)
+    path = folder / "open.html"
+    remove(path)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={target}"><a href="{target}">Open</a>\n')
+    return path
+
+
+def sign_out(environment: Mapping[str, str]) -> None:
+    """Sign all browsers out of the private server. Raises ServerUnavailable if it does not do that."""
+    headers = credentials(environment)
+    try:
+        with open_client(headers, seconds=SIGN_OUT_SECONDS, https=False, direct=True) as client:
+            client.post(f"{ui_url(environment)}{SIGN_OUT}").raise_for_status()
+    except (HttpError, UnusableAddress) as error:
+        raise ServerUnavailable(
+            f"nobody was signed out: {error}",
+            remedy="only a private server signs browsers in; end it to end every cookie",
+        ) from error
 
 
 def page(app: App, environment: Mapping[str, str], what: str | None) -> str:
@@ -77,6 +117,7 @@ VERBS: Final = {
         argument(
             "what", metavar="ISSUE|LOOP_ID", nargs="?", help="its run (default: the one that waits, else all runs here)"
         ),
-        argument("--print", action="store_true", help="print the address, and open nothing"),
+        argument("--print", action="store_true", help="print the link, and open nothing"),
+        argument("--sign-out", action="store_true", help="sign every browser out of the private server"),
     )
 }

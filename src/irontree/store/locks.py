@@ -130,7 +130,7 @@ def _opened(path: Path, *, create: bool = True) -> Iterator[int]:
     try:
         # The state folder itself is made by `create` alone, which also hides it from git.
         if path.parent.parent.name == STATE_FOLDER:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
         descriptor = open_lock(path, create=create)
     except FileNotFoundError as error:
         if path.is_symlink():

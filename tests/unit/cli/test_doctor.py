@@ -8,6 +8,7 @@ import pytest
 
 from irontree.cli.doctor import Examined, blocks, machine, misfits
 from irontree.cli.output import plain
+from tests.support.prefect_stub import prefect_that
 
 
 def found_in(environment: dict[str, str]) -> dict[str, Examined]:
@@ -47,8 +48,17 @@ def test_agents_on_the_path_are_named_and_none_is_no_obstacle(program, tmp_path)
 
 
 def test_a_configured_server_is_named_with_where_the_setting_is_from():
-    finding = found_in({"PATH": "", "PREFECT_API_URL": "http://prefect.example/api"})["Prefect server"]
-    assert finding.found == "http://prefect.example/api, from PREFECT_API_URL"
+    finding = found_in({"PATH": "", "PREFECT_API_URL": "http://127.0.0.1:9/api"})["Prefect server"]
+    assert finding.found == "http://127.0.0.1:9/api, from PREFECT_API_URL"
+
+
+@pytest.mark.parametrize(("status", "asks_nobody"), [(200, True), (401, False), (403, False)])
+def test_a_configured_server_that_asks_nobody_for_a_password_is_pointed_out(status, asks_nobody):
+    """Our own password does not hide that."""
+    with prefect_that(lambda *_: (status, [])) as address:
+        given = {"PATH": "", "PREFECT_API_URL": address, "PREFECT_API_AUTH_STRING": "ada:secret"}
+        finding = found_in(given)["Prefect server"]
+    assert ("asks nobody for a password" in finding.found, bool(finding.remedy)) == (asks_nobody, asks_nobody)
 
 
 def test_a_remedy_stands_behind_what_was_found():

@@ -24,23 +24,30 @@ from tests.support.world import MANUAL_TASK, make_scene
 
 
 def options(host: str = "127.0.0.1", port: int | None = None, *, open_to_everyone: bool = False) -> Namespace:
-    return Namespace(host=host, port=port, open_to_everyone=open_to_everyone)
+    return Namespace(host=host, port=port, open_to_everyone=open_to_everyone, name=["prefect.example"])
+
+
+def place(host: str, port: int | None = None, *, opened: bool = False) -> ListenAddress:
+    return ListenAddress(host, port, ("prefect.example",), open=opened)
 
 
 def test_without_a_word_only_this_machine_reaches_the_server_at_any_free_port():
-    assert place_of(options(), {}) == ListenAddress("127.0.0.1")
+    assert place_of(options(), {}) == place("127.0.0.1")
+
+
+def test_without_a_password_only_at_an_explicit_word_here_too():
+    assert place_of(options(open_to_everyone=True), {}) == place("127.0.0.1", opened=True)
 
 
 @pytest.mark.parametrize("name", ["localhost", "::1"])
 def test_another_name_for_this_machine_alone_is_the_same_place(name):
     """...and is not listened at a second time, which our own process would be in the way of."""
-    assert place_of(options(name, 4200), {}) == ListenAddress("127.0.0.1", 4200)
+    assert place_of(options(name, 4200), {}) == place("127.0.0.1", 4200)
 
 
 def test_others_reach_it_with_a_password_or_with_an_explicit_word():
-    place = ListenAddress("0.0.0.0", 4200)
-    assert place_of(options("0.0.0.0", 4200), {PASSWORD: "ada:secret"}) == place
-    assert place_of(options("0.0.0.0", 4200, open_to_everyone=True), {}) == place
+    assert place_of(options("0.0.0.0", 4200), {PASSWORD: "ada:secret"}) == place("0.0.0.0", 4200)
+    assert place_of(options("0.0.0.0", 4200, open_to_everyone=True), {}) == place("0.0.0.0", 4200, opened=True)
 
 
 def test_without_both_it_is_refused_with_the_reason_and_both_remedies():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 from contextlib import closing
 
@@ -41,7 +45,7 @@ class Starts:
         if not self.lives:
             return Program(1)
         self._state.come_alive()
-        self._state.publish(Address(port=4280, pid=os.getpid()))
+        self._state.publish(Address(port=4280, pid=os.getpid(), name="irontree-a.localhost"))
         return Program(None)
 
 
@@ -70,3 +74,19 @@ def test_a_disk_that_refuses_for_a_while_does_not_end_the_keeping(tmp_path):
         with pytest.raises(ServerUnavailable, match="no space left on device"):
             server.wait_ready()
         assert again.wait(30)
+
+
+def test_a_server_of_an_earlier_version_is_ended_although_others_use_it(tmp_path):
+    """It asks nobody for a password."""
+    state, starts = ServerState(tmp_path), Starts(tmp_path)
+    starts.lives = True
+    begin = "import pathlib, sys, time; from irontree.flows.server.connection import ServerState"
+    old = f"{begin}; ServerState(pathlib.Path(sys.argv[1])).come_alive(); print('lives', flush=True); time.sleep(600)"
+    used = state.join()
+    with subprocess.Popen([sys.executable, "-c", old, str(tmp_path)], stdout=subprocess.PIPE) as program:
+        assert program.stdout
+        program.stdout.readline()
+        (tmp_path / "server.json").write_text(json.dumps({"port": 1, "pid": program.pid, "host": "127.0.0.1"}))
+        with closing(LocalServer(tmp_path, {}, pause=0.001, start=starts).start()):
+            assert program.wait(30) == -signal.SIGTERM
+    os.close(used)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 from irontree.flows.server.connection import Address, ServerState
 
-HERE = Address(port=4280, pid=1)
+HERE = Address(port=4280, pid=1, name="irontree-a.localhost")
 
 
 @pytest.fixture
@@ -56,9 +57,8 @@ def test_the_port_is_not_forgotten_over_a_server_that_could_not_start(state):
     """...but is when one answered and ended: nobody waits for it there."""
     start = "import sys, pathlib; from irontree.flows.server.connection import *"
     dies = f"{start}; print(ServerState(pathlib.Path(sys.argv[1])).come_alive())"
-    answers = (
-        f"{start}; s = ServerState(pathlib.Path(sys.argv[1])); s.come_alive(); s.publish(Address(1, 1)); s.shut_out()"
-    )
+    begins = f"{start}; s = ServerState(pathlib.Path(sys.argv[1])); s.come_alive()"
+    answers = f"{begins}; s.publish(Address(1, 1, 'n')); s.shut_out()"
     state.publish(HERE)
 
     def said(program: str) -> str:
@@ -81,8 +81,16 @@ def test_a_file_that_a_power_cut_left_keeps_no_server_from_starting(state, other
 
 def test_what_another_version_has_to_say_beside_it_is_left_to_that(state, other):
     other.come_alive()
-    (state.folder / "server.json").write_text('{"port": 4280, "pid": 1, "host": "127.0.0.1", "since": "noon"}')
+    written = HERE._asdict() | {"since": "noon"}
+    (state.folder / "server.json").write_text(json.dumps(written))
     assert state.address() == HERE
+
+
+def test_a_server_of_an_earlier_version_asks_nobody_for_a_password_and_is_found_only_to_be_ended(state, other):
+    other.come_alive()
+    (state.folder / "server.json").write_text('{"port": 4280, "pid": 1, "host": "127.0.0.1"}')
+    assert state.address() is None
+    assert state.found() == HERE._replace(name="")
 
 
 def test_the_first_server_has_none_before_it(state):
