@@ -30,7 +30,7 @@ MAX_TOLD: Final = 10_000
 _MARKER = re.compile(r"^<!-- irontree:[\w:.-]+ -->$", re.MULTILINE)
 _KEPT = re.compile(
     r"https?://[^\s<>()\[\]\"'`]+"
-    r"|(?<![\w-])(?:[0-9a-f]{8}(?:-[0-9a-f]{8}){1,2}|revision [0-9a-f]{8}|commit [0-9a-f]{7})(?![\w-])"
+    r"|(?<![\w-])(?:[0-9a-f]{16}|revision [0-9a-f]{8}|commit [0-9a-f]{7})(?![\w-])"
 )
 """Addresses, what an approval names (a person has to type that), and a commit that is called one."""
 _PATH = r"[^\s`'\"()\[\]]"

@@ -29,7 +29,7 @@ def test_every_choice_of_the_table_has_a_word_of_its_own():
 
 @pytest.mark.parametrize("word", WORDS)
 def test_every_word_is_understood_as_its_usage_says(word: str):
-    usage = CHOICES[word].usage("parts-part-one").replace("REVISION", "0a1b2c3d").replace(" N", " 2")
+    usage = CHOICES[word].usage("parts-part-one").replace("NAME", "0a1b2c3d").replace(" N", " 2")
     found = parse_command(usage)
     assert isinstance(found, Command)
     assert (found.choice.word, found.argument) == (word, ARGUMENT[CHOICES[word].argument])
