@@ -179,7 +179,7 @@ def test_an_edit_is_asked_about_though_nobody_comments_and_another_question_is_o
         "/approve 00000000-00000000",
         "/approve",
         "/accept",
-        "- /Stop.",
+        "/Stop.",
     ],
 )
 def test_no_answer_changes_what_an_approval_names(waiting, answer: str):
