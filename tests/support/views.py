@@ -330,7 +330,7 @@ def form(text: str, reason: str) -> dict[str, object]:
     return {
         "number": 7,
         "title": text,
-        "url": text,
+        "url": "#7 https://example.com/7",
         "reason": text,
         "choices": RULE[reason].choices,
         "answer": f"--answer 'issue-7=accept:{text}'",
@@ -392,7 +392,7 @@ def approval(text: str) -> dict[str, object]:
         "repository": "toy",
         "name": "1a2b3c4d5e6f7a8b",
         "spec_path": text,
-        "tasks": (new, {**new, "depth": 1, "status": text, "coverage": (), "number": 7, "commands": (text,)}),
+        "tasks": (new, {**new, "depth": 1, "status": "re_adopted", "coverage": (), "number": 7, "commands": (text,)}),
         "policy": policy(text),
         "detection": policy(text).detection,
         "budget": 60,

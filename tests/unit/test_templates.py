@@ -456,4 +456,4 @@ def test_a_comment_that_asks_shows_what_somebody_wrote_to_the_letter(text, asked
 
 
 def _words(inline: Token) -> str:
-    return "".join(child.content for child in inline.children or ())
+    return "".join(child.content for child in inline.children or ()).replace("\N{ZERO WIDTH SPACE}", "")

@@ -365,9 +365,11 @@ def close_where_due(app: App, world: World, state: TaskState) -> None:
 # --- Names of refs, and trailers that identify our commits (protocol, Files on disk; R9)
 
 
-# What forges read as "this commit closes that issue": a word directly before the reference.
+# What forges read as "this commit closes (or opens) that issue": a word directly before the reference.
 _CLOSING_KEYWORD = re.compile(
-    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)):?\s+(?=\S*#\d|GH-\d|https?://)", re.IGNORECASE
+    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|reopen(?:s|ed|ing)?):?\s+"
+    r"(?=\S*#\d|GH-\d|https?://)",
+    re.IGNORECASE,
 )
 _MENTION = re.compile(r"(?<![\w`])@(?=\w)")
 
@@ -428,13 +430,11 @@ def run_message(state: TaskState, title: str) -> str:
 
 
 def summary(title: str) -> str:
-    """A title that closes no issue when its commit is pushed: only evidence does (contract, commit message)."""
-    return _CLOSING_KEYWORD.sub(r"\1, see ", title)
+    """A title that closes and opens no issue when its commit is pushed, and notifies nobody (contract, commit message).
 
-
-def quiet(text: str) -> str:
-    """Text for a pull request that closes no issue when merged, and notifies none of the users that it names."""
-    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", summary(text))
+    Only evidence closes one. References stay: they do no more than refer.
+    """
+    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", _CLOSING_KEYWORD.sub(r"\1, see ", title))
 
 
 def merge_message(state: TaskState, target: str) -> str:
