@@ -136,7 +136,7 @@ def published(size: int, *, as_files: bool = False) -> float:
         if as_files:
             app = replace(app, forge=cache(lambda: LocalForge(settings)))
         proposal = propose(scene.app, scene.write(document(size)))
-        plan = write_plan(scene.app, proposal, proposal.revision, "ada")
+        plan = write_plan(scene.app, proposal, proposal.name, "ada")
         return _cpu_of(lambda: publish(app, plan))
 
 

@@ -42,7 +42,7 @@ def lay_out_log(folder: Path, issues: int) -> App:
     document = app.repository.root / "requirements.md"
     document.write_text("# Work\n" + "".join(_section(number) for number in range(1, issues + 1)), encoding="utf-8")
     proposal = propose(app, document)
-    plan = write_plan(app, proposal, proposal.revision, "benchmark")
+    plan = write_plan(app, proposal, proposal.name, "benchmark")
     for number, node in enumerate(plan.nodes, start=1):
         _write_stream(Layout(app.repository.root).stream(number), _history(plan, node.task_key, number))
     app.repository.mark_history()

@@ -58,7 +58,7 @@ def publish(app: App, name: str, titles: Sequence[str], *, judged: bool = False)
     git(root, "push", "--quiet", "origin", "main")
     proposal = propose(app, document)
     with app.driver.hold("publish"):
-        return approve(app, proposal, proposal.revision, "benchmark").id
+        return approve(app, proposal, proposal.name, "benchmark").id
 
 
 def drive(app: App, loop_id: str) -> None:

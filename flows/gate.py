@@ -57,7 +57,9 @@ _FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
         "revision",
         str,
         Field(
-            "", pattern="^([0-9a-f]{8}(-[0-9a-f]{8}){0,2})?$", title="Revision, typed as it is named above, to approve"
+            "",
+            pattern="^([0-9a-f]{8,64}|[0-9a-f]{8}(-[0-9a-f]{8}){1,2})?$",
+            title="Name, typed as it is given above, to approve",
         ),
     ),
 }

@@ -14,6 +14,7 @@ from prefect.context import FlowRunContext
 from prefect.states import Completed
 
 from irontree.app import App
+from irontree.domain.gates import is_of_earlier_version, name_in_key
 from irontree.domain.halt import APPROVAL, RULE
 from irontree.errors import NotEligible, in_words
 from irontree.flows.gate import ask, forget_answer, make_form, with_page
@@ -31,6 +32,10 @@ from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
 APPROVE: Final = APPROVAL.choices[0].label
 DECLINE = "do not approve"
+NAMES_ARE_LONGER: Final = (
+    "this was asked by an earlier version, under a name that does not cover all that is approved. Look at it again, "
+    "and approve it by its name of now."
+)
 _WORDS = {choice.name: choice.label.removeprefix("approve; ") for choice in RULE["reapproval_required"].choices}
 
 
@@ -73,13 +78,13 @@ async def _approved(app: App, document: str, wanted: Proposal) -> State[None]:
 
     The approval is stored with the form until it is in the log: a run that is interrupted before finds it again.
     """
-    refusal = ""
+    refusal = _asked_by_earlier_version()
     while refusal or not wanted.approved:
         await asyncio.to_thread(require_unguarded, app, wanted)
         ways = _ways(wanted)
         given, asked = await _ask(app, wanted, list(ways), refusal)
         if given["decision"] == DECLINE:
-            return Completed(name="Declined", message=f"revision {wanted.name} was not approved")
+            return Completed(name="Declined", message=f"{wanted.name} was not approved")
         try:
             wanted.require_named(given["revision"])
             return await asyncio.to_thread(_start, app, ways[given["decision"]], given["approver"])
@@ -91,10 +96,18 @@ async def _approved(app: App, document: str, wanted: Proposal) -> State[None]:
     return await asyncio.to_thread(_start, app, wanted, wanted.approved_by or app.origin.actor)
 
 
+def _asked_by_earlier_version() -> str:
+    """Why this run asks again, if it asked under a name of eight digits and has not asked since; else empty."""
+    context = FlowRunContext.get()
+    own = context.flow_run if context else None
+    asked = [key for key in (own.empirical_policy.pause_keys or () if own else ()) if name_in_key(key)]
+    return NAMES_ARE_LONGER if asked and all(map(is_of_earlier_version, asked)) else ""
+
+
 async def _ask(app: App, wanted: Proposal, ways: list[str], refusal: str) -> tuple[dict[str, Any], str]:
     text = await asyncio.to_thread(approval_text, app, wanted, loop_mode=True, answer="")
     form = make_form("Intake", [*ways, DECLINE], ["revision"])
-    tell_asked(app, "Your approval is needed", key=f"{wanted.name}-{wanted.stamp}")
+    tell_asked(app, "Your approval is needed", key=question_key(wanted))
     text = with_page(await show_approval(app, wanted.name, text), text)
     given, asked = await ask(
         form, key=question_key(wanted), description=f"**Not taken:** {refusal}\n\n{text}" if refusal else text

@@ -160,12 +160,12 @@ class Stage:
     went: tuple[float, float] = (0.0, 0.0)
 
     def lay_out(self, document: str, *, mode: str = "direct") -> str:
-        """Have the document in a repository; the revision that is to be approved."""
+        """Have the document in a repository; the name of what is to be approved."""
         self.root = lay_out(self.place, AGENT, document)
         config = self.root / ".mino" / "config.yml"
         config.write_text(config.read_text().replace("publish:\n", f"publish:\n  mode: {mode}\n"))
         shown = self.typed("task", "SPEC.md", "--plan", "--json", traced=False)
-        return str(json.loads(shown)["spec_revision"])
+        return str(json.loads(shown)["name"])
 
     def typed(self, *words: str, traced: bool = True) -> str:
         """What `irontree` says to these words; raises CalledProcessError."""

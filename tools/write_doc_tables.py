@@ -173,7 +173,7 @@ def answers() -> str:
         if rule.asked_of is None:
             continue
         number = 7 if rule.asked_of == "issue" else None
-        asked = Question(rule, "KEY", issue_number=number, task_key="TASK_KEY", loop_id="LOOP_ID", revision="REVISION")
+        asked = Question(rule, "KEY", issue_number=number, task_key="TASK_KEY", loop_id="LOOP_ID", revision="NAME")
         for choice, command in answers_to(asked):
             spoken = code([choice.usage("TASK_KEY")])
             rows.append((rule.title, choice.label, _option(choice, number), code([command]), spoken))
@@ -183,7 +183,7 @@ def answers() -> str:
 def _option(choice: object, number: int | None) -> str:
     needs = choice.needs  # type: ignore[attr-defined]
     if "revision" in needs:
-        return "none; `--approve REVISION`"
+        return "none; `--approve NAME`"
     target = "loop" if number is None else f"issue-{number}"
     rest = ":2" if "count" in needs else ":NOTE" if "note" in needs else ""
     return code([shlex.quote(f"{target}={choice.name}{rest}")])  # type: ignore[attr-defined]

@@ -288,16 +288,16 @@ class LoopLog(EventLog[str, LoopEvent], Protocol):
 
 
 class PlanStore(Protocol):
-    """`.mino/plans/{revision}.yml` (R6)."""
+    """The plans in `.mino/plans/`, by the text that was approved (R6)."""
 
     def revisions(self) -> tuple[str, ...]:
-        """Spec revisions with a plan in force, oldest approval first."""
+        """What plans in force are filed under, revisions or digests, oldest approval first."""
 
     def load(self, revision: str) -> Plan | None:
-        """The plan in force for that revision (8 hex, any case); None if there is none."""
+        """The plan in force for that digest (64 hex), or the first one for that revision (8 hex); any case."""
 
     def save(self, plan: Plan) -> None:
-        """Write the plan durably. One of the same revision with other content is kept as `{revision}.{n}.yml`."""
+        """Write the plan durably. An earlier one of the same text is kept as `{revision}.{n}.yml`."""
 
 
 class ResultStore(Protocol):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from irontree.domain.comments import plain, reply_problems, slim
-from irontree.domain.text import harmless, sentence, without_secrets
+from irontree.domain.text import harmless, inert, sentence, without_secrets
 
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _MARKUP = re.compile(r"[\\`\[\]&]")
@@ -30,6 +30,7 @@ _HTML_BLOCKS = tuple(
         *((rf"{tag}(?:[\s>]|$)", f"</{tag}>") for tag in ("pre", "script", "style", "textarea")),
     )
 )
+_NUMBER = re.compile(r"#\d+")
 _WEB = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
 
 
@@ -56,9 +57,11 @@ class JinjaRenderer:
             "literal": literal,
             "markdown": markdown,
             "one_line": one_line,
+            "place": place,
             "plain": plain,
             "quote_block": quote_block,
             "sentence": sentence,
+            "shown": shown,
             "slim": slim,
             "text": text,
             "visible": visible,
@@ -84,13 +87,24 @@ def one_line(value: object, limit: int | None = None) -> str:
 
 
 def visible(value: object) -> str:
-    """Escape tags and hidden comments, so that they show instead of taking effect."""
+    """Escape tags and hidden comments, so that they show instead of taking effect: for prompts, which no page shows."""
     return _TAG.sub("&lt;", _clean(value))
 
 
+def shown(value: object) -> str:
+    """Markdown text that has no effect on a page, of whatever lines."""
+    return inert(_clean(value))
+
+
 def text(value: object, limit: int | None = None) -> str:
-    """One line of Markdown text."""
-    return visible(one_line(value, limit))
+    """The same in one line."""
+    return shown(one_line(value, limit))
+
+
+def place(value: object) -> str:
+    """One line of ours that says where something is: numbers and web addresses work."""
+    words = one_line(value).split()
+    return " ".join(word if is_web_address(word) or _NUMBER.fullmatch(word) else text(word) for word in words)
 
 
 def literal(value: object, limit: int | None = None) -> str:

@@ -49,7 +49,7 @@ def publish_document(scene: Scene, text: str = SPEC, name: str = "SPEC.md") -> P
     path = scene.root / name
     path.write_text(text)
     proposal = propose(scene.app, path)
-    return publish(scene.app, write_plan(scene.app, proposal, proposal.revision, "ada"))
+    return publish(scene.app, write_plan(scene.app, proposal, proposal.name, "ada"))
 
 
 def titles(forge: Forge) -> list[str]:

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from irontree.config import read_config
+from irontree.domain.ids import computed_digest
 from irontree.domain.plan import Approval, PlanNode
 from irontree.store.documents import FilePlanStore
 from irontree.store.layout import create
@@ -85,3 +86,28 @@ def test_every_text_survives_to_the_character(plans, source, title, command):
     saved = plan(source=source, nodes=(node,))
     plans.save(saved)
     assert plans.load("00123456") == saved
+
+
+def test_two_texts_with_one_revision_are_filed_side_by_side(plans):
+    """Eight digits are a label: a second text that has them is made in a second."""
+    digest = computed_digest(plan(source="first"))
+    label, other = digest[:8], f"{digest[:8]}{'0' * 56}"
+    earlier_version = plan(source="first", spec_revision=label)
+    first = plan(source="first", spec_revision=label, digest=digest)
+    second = plan(source="second", spec_revision=label, digest=other)
+    for saved in (earlier_version, first, second):
+        plans.save(saved)
+    assert plans.revisions() == (label, other)
+    assert plans.load(label) == plans.load(digest) == first
+    assert plans.load(other.upper()) == second
+    assert plans.load("f" * 64) is None
+    plans.save(again := second.model_copy(update={"loop_mode": False}))
+    assert plans.load(other) == again
+    assert plans.load(digest) == first
+
+
+def test_a_plan_of_an_earlier_version_is_found_by_the_digest_of_its_text(plans):
+    digest = computed_digest(plan(source="first"))
+    plans.save(plan(source="first", spec_revision=digest[:8]))
+    assert plans.load(digest).source == "first"
+    assert plans.load(f"{digest[:8]}{'0' * 56}") is None

@@ -28,7 +28,7 @@ def test_a_person_approves_sends_back_and_accepts_a_toy_in_the_browser(tmp_path,
         browser.run_with(page, document=project.document)
         form = browser.open_form(page)
         story.refuse_undecided(form)
-        browser.answer(form, story.APPROVE, "Ada", Revision=toy.revision())
+        browser.answer(form, story.APPROVE, "Ada", Name=toy.revision())
         browser.ended_as(page, "Approved")
         page.close()
         toy.settle()

@@ -48,7 +48,7 @@ class Contained:
 
     def authorise(self) -> None:
         with self.app.driver.hold("publish"):
-            approve(self.app, self.proposal, self.proposal.revision, "ada")
+            approve(self.app, self.proposal, self.proposal.name, "ada")
 
     def state(self):
         return read_world(self.app).states["greeting"]

@@ -74,9 +74,14 @@ class Reader:
         command = read_config(text, "the page").agent.command
         write_config(self.folder / ".mino" / "config.yml", {"agent.command": list(command)})
 
-    def step_by_step(self, revision: str, *, stop: Callable[[str], bool] = lambda _: False) -> None:
+    def approve(self) -> None:
+        """Approve by the name that the plan shows."""
+        shown = self.irontree("task", "SPEC.md", "--plan")
+        self.irontree("task", "SPEC.md", "--stepwise", "--approve", shown.partition("`")[2].partition("`")[0])
+
+    def step_by_step(self, *, stop: Callable[[str], bool] = lambda _: False) -> None:
         """What the loop does, without it: type what each step says, and send back once what asks for acceptance."""
-        self.irontree("task", "SPEC.md", "--stepwise", "--approve", revision)
+        self.approve()
         words = ["run", "issue-1"]
         answers = ["checkup reject issue-2 'Say thank you'", "checkup accept issue-2"]
         while words and not stop(" ".join(words)):
@@ -102,12 +107,6 @@ def reader(tmp_path: Path) -> Reader:
     return Reader(tmp_path, tmp_path)
 
 
-def revision_in(steps: tuple[Step, ...]) -> str:
-    """The revision that the tutorial shows for its document."""
-    plan = next(step for step in steps if isinstance(step, Command) and step.line == "irontree task SPEC.md --plan")
-    return plan.output.partition("`")[2][:8]
-
-
 def until_approval(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The tutorial up to the point where the loop would start."""
     return steps[: next(number for number, step in enumerate(steps) if isinstance(step, ByHand))]
@@ -117,7 +116,7 @@ def at_a_question(reader: Reader) -> None:
     """The tutorial's repository when it asks for acceptance for the first time."""
     steps = steps_of(TUTORIAL)
     reader.follow(*(step for step in until_approval(steps) if not shows_only(step)))
-    reader.step_by_step(revision_in(steps), stop=lambda words: words.startswith("checkup reject"))
+    reader.step_by_step(stop=lambda words: words.startswith("checkup reject"))
 
 
 def after_a_kill(reader: Reader) -> None:
@@ -128,7 +127,7 @@ def after_a_kill(reader: Reader) -> None:
     works = agent.read_text(encoding="utf-8")
     agent.write_text(DIES, encoding="utf-8")
     write_config(reader.folder / ".mino" / "config.yml", {"sandbox.kind": "none"})  # where it sees who is to be killed
-    reader.irontree("task", "SPEC.md", "--stepwise", "--approve", revision_in(steps))
+    reader.approve()
     reader.type(Command("irontree run issue-1", code=137))
     agent.write_text(works, encoding="utf-8")
 
@@ -159,7 +158,7 @@ def test_the_tutorial_can_be_followed_from_its_first_line_to_its_last(reader: Re
     steps = steps_of(TUTORIAL)
     before = until_approval(steps)
     reader.follow(*before)
-    reader.step_by_step(revision_in(steps))
+    reader.step_by_step()
     reader.follow(*steps[len(before) + 1 :])
     assert reader.done[-1] == "irontree events issue-1"
 

@@ -92,7 +92,7 @@ class OnDisk:
     def start(self, text: str) -> str:
         """Approve the document; the id of its loop."""
         path = self.write(text)
-        revision = propose(self.app, path).revision
+        revision = propose(self.app, path).name
         return approve(self.app, propose(self.app, path), revision, "ada").id
 
     def drive(self, loop_id: str) -> Halt:
@@ -256,7 +256,7 @@ def an_answer(disk: OnDisk, choice: Choice, **more: Any) -> Answer:
         "note": lambda: "look again",
         "count": lambda: 2,
         "amount": lambda: "1h",
-        "revision": lambda: propose(disk.app, disk.root / "SPEC.md").revision,
+        "revision": lambda: propose(disk.app, disk.root / "SPEC.md").name,
     }
     needs: dict[str, Any] = {need: known[need]() for need in choice.needs}
     return Answer(choice.name, "ada", **needs, **more)

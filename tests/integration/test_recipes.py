@@ -223,7 +223,7 @@ def test_the_proposed_set_up_makes_a_private_workspace_in_which_the_checks_pass(
     git(folder, "add", ".mino")
     git(folder, "commit", "--quiet", "--message", "settings")
 
-    revision = json.loads(irontree(folder, "task", "SPEC.md", "--plan", "--json"))["spec_revision"]
+    revision = json.loads(irontree(folder, "task", "SPEC.md", "--plan", "--json"))["name"]
     irontree(folder, "task", "SPEC.md", "--stepwise", "--approve", revision)
     irontree(folder, "run", "issue-1")
     app = open_app(folder, origin=Origin("x"))

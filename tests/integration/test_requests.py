@@ -84,7 +84,7 @@ def test_the_request_of_a_text_that_was_approved_anew_is_closed_with_the_reason(
     spec = app.repository.root / "SPEC.md"
     spec.write_text(SPEC.replace("it says hello", "it says hello to all"))
     proposal = propose(app, spec)
-    approve(app, proposal, proposal.revision, "ada")
+    approve(app, proposal, proposal.name, "ada")
     look(app)
     asked = next((app.repository.root / ".mino" / "forge" / "pulls").glob("*.md"))
     assert "state: closed" in asked.read_text()

@@ -53,7 +53,7 @@ def attempt(place: Path, verdict: dict[str, object], also: str = ":") -> App:
     settings = f"verify:\n  reviewers:\n  - {{name: critic, command: [{program}]}}\n"
     app = open_app(lay_out(place, AGENT, SPEC, settings), origin=Origin("ada", "command"))
     proposal = propose(app, app.repository.root / "SPEC.md")
-    approve(app, proposal, proposal.revision, "ada")
+    approve(app, proposal, proposal.name, "ada")
     perform(app, Run("greeting"))
     perform(app, Verify("greeting"))
     return app

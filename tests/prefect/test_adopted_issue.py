@@ -88,7 +88,7 @@ def test_a_text_that_was_edited_after_the_approval_is_asked_about_by_the_issues_
         [asking] = toy.suspended()
         shown = toy.asked(asking.id).description
         assert "criterion added: it is friendly" in shown
-        name = propose_again(toy.app, read_world(toy.app).plan(toy.state())).shown_name
+        name = propose_again(toy.app, read_world(toy.app).plan(toy.state())).name
         assert name in shown
         toy.answer(asking.id, "approve this revision", revision=name)
         assert toy.rest(loop_id).state_name == "Goal reached"

@@ -29,6 +29,7 @@ from prefect.states import Pending, State
 
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
+from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.flows.intake import intake
 from irontree.flows.issue import issue
@@ -143,18 +144,22 @@ class Toy:
         app = self.app
         proposal = propose(app, self.root / "SPEC.md")
         with app.driver.hold("publish"):
-            publish(app, write_plan(app, proposal, proposal.revision, "ada", loop_mode=False))
+            publish(app, write_plan(app, proposal, proposal.name, "ada", loop_mode=False))
 
     def revision(self) -> str:
         """What somebody would approve."""
-        return propose(self.app, self.root / "SPEC.md").revision
+        return propose(self.app, self.root / "SPEC.md").name
+
+    def plan(self) -> Plan:
+        """The one that is approved last."""
+        return self.app.plans.load(self.app.plans.revisions()[-1])
 
     def authorise(self) -> str:
         """Approve the document, publish its issues, and record its loop; the loop's id."""
         app = self.app
         proposal = propose(app, self.root / "SPEC.md")
         with app.driver.hold("publish"):
-            return approve(app, proposal, proposal.revision, "ada").id
+            return approve(app, proposal, proposal.name, "ada").id
 
     def start(self, number: int = 1, loop_id: str | None = None) -> UUID:
         """Have the run of that issue, as a loop or a janitor would."""

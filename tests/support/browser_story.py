@@ -70,10 +70,10 @@ def approve_document(project: Project, page: Page, picture: Camera) -> None:
     form = browser.open_form(page)
     picture(page, "approval")
     refuse_undecided(form)
-    browser.answer(form, APPROVE, "Ada", Revision="00000000")
+    browser.answer(form, APPROVE, "Ada", Name="00000000")
     form = browser.open_form(page)
-    expect(form.get_by_text("revision 00000000 was approved, but")).to_be_visible()
-    browser.answer(form, APPROVE, "Ada", Revision=propose(project.app, project.root / project.document).revision)
+    expect(form.get_by_text("that does not name an approval")).to_be_visible()
+    browser.answer(form, APPROVE, "Ada", Name=propose(project.app, project.root / project.document).name)
     browser.ended_as(page, "Approved")
 
 

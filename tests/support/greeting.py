@@ -39,7 +39,7 @@ def approved(root: Path) -> App:
     """Opened, with its document as it is now approved and published."""
     app = open_app(root, origin=Origin("ada", "command"))
     proposal = propose(app, root / "SPEC.md")
-    approve(app, proposal, proposal.revision, "ada")
+    approve(app, proposal, proposal.name, "ada")
     return app
 
 

@@ -279,14 +279,14 @@ class Scene:
     def publish(self, text: str = SPEC) -> Plan:
         """Approve and publish *text*, without a loop."""
         proposal = propose(self.app, self.write(text))
-        plan = write_plan(self.app, proposal, proposal.revision, "ada")
+        plan = write_plan(self.app, proposal, proposal.name, "ada")
         publish(self.app, plan)
         return plan
 
     def start(self, text: str = SPEC) -> Loop:
         """Approve and publish *text*, and start its loop."""
         proposal = propose(self.app, self.write(text))
-        return approve(self.app, proposal, proposal.revision, "ada")
+        return approve(self.app, proposal, proposal.name, "ada")
 
     def drive(self, loop: Loop, answers: Answers | None = None) -> Halt:
         return drive(self.app, loop.id, answers or nobody)

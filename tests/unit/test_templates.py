@@ -386,7 +386,7 @@ def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
 def test_the_approval_names_loop_mode_the_revision_every_command_and_the_branch():
     shown = approval_shown(questions=())
     assert "You are authorizing Loop Mode to autonomously execute the following plan" in shown
-    assert shown.count("`1a2b3c4d`") == 2
+    assert shown.count("`1a2b3c4d5e6f7a8b`") == 2
     assert f"- Agent: `{shlex.join((ORDINARY, '--print'))}`" in shown
     assert f"- Check of `auth-login`: `{ORDINARY}`" in shown
     assert f"- Check `{ORDINARY}`: `{ORDINARY}`" in shown
@@ -456,4 +456,4 @@ def test_a_comment_that_asks_shows_what_somebody_wrote_to_the_letter(text, asked
 
 
 def _words(inline: Token) -> str:
-    return "".join(child.content for child in inline.children or ())
+    return "".join(child.content for child in inline.children or ()).replace("\N{ZERO WIDTH SPACE}", "")

@@ -22,7 +22,7 @@ from irontree.services.questions.questions import Question
 _FORM = re.compile(
     r"(?:issue-(?P<number>[1-9]\d*)|loop|(?!issue-\d)(?P<key>[\w-]+))=(?P<choice>[a-z-]+)(?::(?P<rest>.*))?", re.DOTALL
 )
-_EXAMPLE: Final[dict[Need, str]] = {"count": "2", "amount": "5 USD", "revision": "REVISION", "note": "NOTE"}
+_EXAMPLE: Final[dict[Need, str]] = {"count": "2", "amount": "5 USD", "revision": "NAME", "note": "NOTE"}
 
 
 def fits(need: Need, text: str) -> bool:

@@ -66,7 +66,7 @@ def findings(app: App, world: World) -> Iterator[AuditFinding]:
         for failure in ledger.failures:
             yield AuditFinding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
         yield from (AuditFinding(where, what, "`irontree checkup repair` puts it right") for what in ledger.noticed)
-    yield from (AuditFinding(*found) for found in half_published(world))
+    yield from (AuditFinding(*found) for found in half_published(app, world))
     yield from published_findings(app, world)
     yield from (AuditFinding("loops", problem) for problem in read_loops(app)[1])
 

@@ -16,6 +16,7 @@ from irontree.cli.drive import APPROVE, WAIT_SECONDS, Drive, ask_for_approval, l
 from irontree.cli.parser import UsageError, argument
 from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
+from irontree.domain.gates import NAME
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
 from irontree.domain.text import shell_path
@@ -50,10 +51,10 @@ def run(context: Context) -> int:
         proposal = propose(app, place.document)
         where = "" if options.place == FOLDER else f"{shell_path(options.place)} "
         answers = " ".join(f"--answer '{answer}'" for answer in ANSWERS)
-        command = f"run: {this_program()} demo {where}--approve {proposal.revision} {answers}"
+        command = f"run: {this_program()} demo {where}--approve {proposal.name} {answers}"
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start, command=command)
         with app.driver.hold(f"{proposal.what}, publish", wait_seconds=WAIT_SECONDS):
-            loop = approve(app, proposal, proposal.revision, app.origin.actor)
+            loop = approve(app, proposal, proposal.name, app.origin.actor)
         shoot = _in_the_middle if options.kill else None
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
     context.console.write(_where_everything_is(place))
@@ -67,15 +68,11 @@ def _words(command: str) -> list[str]:
         raise UsageError(f"--agent {command!r}: {error}", "irontree demo --agent COMMAND") from error
 
 
-def _refuse_wrong_words(revision: str | None, prepared: Sequence[Prepared]) -> None:
-    """Refuse wrong arguments before anything is created: the sample is the same everywhere."""
-    known = sample.requirements()
-    if revision and revision.lower() != known.revision:
-        raise ApprovalRefused(
-            f"revision {revision} was approved, but the demo is revision {known.revision}",
-            remedy=f"--approve {known.revision}",
-        )
-    refuse_unknown(prepared, expected_numbers(known.nodes, {}))
+def _refuse_wrong_words(name: str | None, prepared: Sequence[Prepared]) -> None:
+    """Refuse wrong arguments before anything is created: the sample's tasks are the same everywhere."""
+    if name and not NAME.fullmatch(name.lower()):
+        raise ApprovalRefused(f"{name} does not name an approval", remedy="`irontree demo` shows the name")
+    refuse_unknown(prepared, expected_numbers(sample.requirements().nodes, {}))
 
 
 def _refuse_running(context: Context, folder: Path) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from irontree.flows.serve.session import TerminalSession
 
 
-APPROVE: Final = argument("--approve", metavar="REVISION", help="approve exactly this revision, for scripts")
+APPROVE: Final = argument("--approve", metavar="NAME", help="approve exactly what has this name, for scripts")
 YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
 WAIT_SECONDS: Final = 10
@@ -80,7 +80,7 @@ def ask_for_approval(
     require_unguarded(app, wanted)
     if given is None:
         if not asked_here:
-            how = command or f"add --approve {wanted.shown_name}"
+            how = command or f"add --approve {wanted.name}"
             raise ApprovalRefused(
                 f"{wanted.what} is not approved, and nobody is here to ask",
                 remedy=f"look at the plan above, then {how}{_by_comment(wanted)}",
@@ -109,7 +109,7 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
     flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
     chosen = (flag for flag, given in flags.items() if given)
     program = program_for(context.folder.resolve())
-    answer = " ".join((program, "task", shell_path(wanted.intent), *chosen, "--approve", wanted.shown_name))
+    answer = " ".join((program, "task", shell_path(wanted.intent), *chosen, "--approve", wanted.name))
     show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
     return OK
 

@@ -323,7 +323,7 @@ VERBS: Final = {
         argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts, 1 to 50"),
         argument("--verify", action="store_true", help="unblock: verify the same commit again"),
         argument("--allow", action="store_true", help="unblock: allow what the agent was denied, and try again"),
-        argument("--approve", metavar="REVISION", help="unblock: approve the revision as it is now"),
+        argument("--approve", metavar="NAME", help="unblock: approve what has this name now"),
         wait(),
         JSON,
         epilog="modes:\n" + "\n".join(f"  {name:<12}{mode.help}" for name, mode in MODES.items()),

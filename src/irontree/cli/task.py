@@ -315,7 +315,8 @@ def plan_data(proposal: Proposal) -> dict[str, object]:
     """`--plan --json`: the name to approve, the tasks, what is left out, and warnings."""
     draft = proposal.draft
     return {
-        "name": proposal.shown_name,
+        "name": proposal.name,
+        "digest": proposal.digest,
         "loop_id": proposal.loop_id,
         "intent": proposal.intent,
         **({"spec_revision": proposal.revision, "spec_path": draft.what} if draft.whole else {"query": draft.what}),

@@ -17,9 +17,7 @@ from irontree.domain.requirements.markdown import lines_said
 from irontree.domain.state import ADOPTED
 from irontree.domain.text import shell_path, shown_name, suggestion
 
-_LINE: Final = re.compile(
-    r" {0,3}(?:(?:[-*+]|\d{1,9}[.)]) {1,3})?/([a-z]+(?:-[a-z]+)*)(?![\w/-])[.:,;!]?(.*)", re.IGNORECASE
-)
+_LINE: Final = re.compile(r" {0,3}/([a-z]+(?:-[a-z]+)*)(?![\w/-])[.:,;!]?(.*)", re.IGNORECASE)
 
 CHOICES: Final[Mapping[str, Choice]] = {choice.word: choice for rule in RULES for choice in rule.choices}
 """Every choice of the halt table by its word in a comment."""
@@ -47,10 +45,10 @@ class Malformed:
 def parse_command(text: str) -> Command | Malformed | None:
     """The command in a comment; `None` if it holds none, or only the command of another program.
 
-    It begins a line, or follows the bullet of a list, in upper or lower case. The rest of that line and what is below
-    it is the note. Code, quotes and hidden text are ignored.
+    It begins a line in a paragraph of its own, in upper or lower case. The rest of that line and what is below it is
+    the note. Whatever else Markdown has, such as quotes, lists, code, links and HTML, says nothing.
     """
-    lines = lines_said(text) if "/" in text else ()
+    lines = lines_said(text, "/") if "/" in text else ()
     found = [(at, match, CHOICES[match[1].lower()]) for at, match in _commanding(lines)]
     if not found:
         return None

@@ -19,7 +19,7 @@ from irontree.domain.ids import slugify
 from irontree.domain.loop import LOOP_EVENTS
 from irontree.domain.plan import PlanNode
 from irontree.domain.task_types import TASK_TYPES
-from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN
+from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN, inert
 from irontree.domain.values import ReplyMode
 
 MAX_CHARACTERS: Final = 60_000
@@ -30,7 +30,7 @@ MAX_TOLD: Final = 10_000
 _MARKER = re.compile(r"^<!-- irontree:[\w:.-]+ -->$", re.MULTILINE)
 _KEPT = re.compile(
     r"https?://[^\s<>()\[\]\"'`]+"
-    r"|(?<![\w-])(?:[0-9a-f]{8}(?:-[0-9a-f]{8}){1,2}|revision [0-9a-f]{8}|commit [0-9a-f]{7})(?![\w-])"
+    r"|(?<![\w-])(?:[0-9a-f]{16}|revision [0-9a-f]{8}|commit [0-9a-f]{7})(?![\w-])"
 )
 """Addresses, what an approval names (a person has to type that), and a commit that is called one."""
 _PATH = r"[^\s`'\"()\[\]]"
@@ -180,12 +180,20 @@ def plain(text: str) -> str:
 
 
 def slim(text: str) -> str:
-    """Make text by users or programs fit for a comment: nothing hidden, no machine terms, no mentions."""
-    text = "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
+    """Make text by users or programs fit for a comment: nothing hidden, no machine terms, nothing with an effect."""
+    text = _all_repaired("".join(char for char in text if _is_seen(char)))
+    return _all_repaired(inert(text, tick="'"))  # an address that is none any more does not protect what is in it
+
+
+def _is_seen(char: str) -> bool:
+    return char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"}
+
+
+def _all_repaired(text: str) -> str:
     repaired = _repaired(text)
     while repaired != text:  # one repair can expose what another one repairs
         text, repaired = repaired, _repaired(repaired)
-    return re.sub(r"@(?=\w)", "@\N{ZERO WIDTH SPACE}", text)
+    return text
 
 
 def _repaired(text: str) -> str:

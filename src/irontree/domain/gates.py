@@ -105,29 +105,52 @@ def judge(
 # --- Approvals in forms, before anything is in the log
 
 
-_KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8}(?:-[0-9a-f]{8}\b)?)\b")
+NAME_DIGITS: Final = 16
+NAME: Final = re.compile(rf"[0-9a-f]{{{NAME_DIGITS},64}}")
+"""What names an approval: the first 16 hex digits of a digest over all that it covers, or more of them (R6)."""
+_EARLIER: Final = r"[0-9a-f]{8}-[0-9a-f]{8}(?:-[0-9a-f]{8})?"
+_KEY: Final = re.compile(rf"intake-([0-9a-f]{{{NAME_DIGITS}}}|{_EARLIER})")
 
 
-def require_typed(given: str, name: str, *, enough: str = "") -> None:
-    """Raise ApprovalRefused if *given* is empty or only a prefix of *name*; the prefix *enough* is accepted.
+def name_of(digest: str) -> str:
+    """What an approval of everything in *digest* (64 hex) is called, wherever it is shown."""
+    return digest[:NAME_DIGITS]
 
-    This tells an approver who typed too little that nothing has changed.
-    """
+
+def require_typed(given: str, digest: str) -> None:
+    """Raise ApprovalRefused if *given*, in small letters, is too short to name the approval *digest*, or no name."""
+    name = name_of(digest)
     if not given:
-        raise ApprovalRefused("the revision that is approved was not typed", remedy=f"look at it, and type {name}")
-    if len(given) < len(enough or name) and name.startswith(given.lower()):
+        raise ApprovalRefused("what is approved was not named", remedy=f"look at it, and type its name: {name}")
+    if re.fullmatch(_EARLIER, given):
         raise ApprovalRefused(
-            f"revision {given} is only the beginning of {name}, and says nothing of the rest of what was shown",
-            remedy=f"look at it, and type it whole: {name}",
+            "that is a name as earlier versions gave it, and other texts can be made that have it too",
+            remedy=f"look at it again, and type its name of now: {name}",
+        )
+    if len(given) < NAME_DIGITS and digest.startswith(given):
+        raise ApprovalRefused(
+            f"that is only the beginning of {name}, and other texts can be made that begin with it too",
+            remedy=f"look at it, and type its whole name: {name}",
+        )
+    if not NAME.fullmatch(given):
+        raise ApprovalRefused(
+            f"that does not name an approval: a name has {NAME_DIGITS} digits, because other texts can be made that "
+            "share fewer",
+            remedy=f"look at it, and type its name: {name}",
         )
 
 
-def key_of_approval(name: str, stamp: str) -> str:
-    """The key of the question whether *name* is approved; *stamp* stands for what else was shown."""
-    return f"intake-{name}-{stamp}"
+def key_of_approval(digest: str, loop: str = "") -> str:
+    """The key of the question whether *digest* is approved; *loop* stands for the loop that would continue."""
+    return "-".join(filter(None, ("intake", digest, loop)))
 
 
 def name_in_key(key: str) -> str | None:
     """The name that an approval has to give, from the question's key; `None` if it asks for no approval."""
     found = _KEY.match(key)
     return found[1] if found else None
+
+
+def is_of_earlier_version(key: str) -> bool:
+    """Whether a question with that key asked for an approval under a name that is too short by now."""
+    return re.match(f"intake-{_EARLIER}", key) is not None

@@ -17,10 +17,10 @@ Need = Literal["note", "count", "amount", "revision"]
 Argument = Literal["count", "amount", "revision", "key"]
 VALUES: Final[dict[Need, re.Pattern[str]]] = {
     "count": re.compile(r"[1-9]|[1-4]\d|50"),
-    "revision": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8}){0,2}"),
+    "revision": re.compile(r"[0-9a-f]{8,64}|[0-9a-f]{8}(-[0-9a-f]{8}){1,2}"),  # names of earlier versions: see `gates`
 }
 """The patterns of required arguments, in lower case."""
-_SHOWN: Final[dict[Argument, str]] = {"count": "N", "amount": "AMOUNT", "revision": "REVISION", "key": "KEY"}
+_SHOWN: Final[dict[Argument, str]] = {"count": "N", "amount": "AMOUNT", "revision": "NAME", "key": "KEY"}
 
 
 class Choice(NamedTuple):

@@ -68,15 +68,20 @@ def normalized_lines(text: str) -> list[tuple[int, str]]:
     return kept
 
 
-def spec_revision(source: str, nodes: Iterable[PlanNode]) -> str:
-    """The Spec Revision: 8 hex over the normalised document and its nodes, in order of their keys (R8)."""
+def spec_digest(source: str, nodes: Iterable[PlanNode]) -> str:
+    """64 hex over the normalised document and its nodes, in order of their keys (R8)."""
     identities = [_identity(node) for node in sorted(nodes, key=lambda node: node.task_key)]
-    return _sha256(f"{normalize(source)}\n---\n{canonical_json(identities)}")[:_REVISION_LENGTH]
+    return _sha256(f"{normalize(source)}\n---\n{canonical_json(identities)}")
 
 
-def adopted_revision(title: str, body: str) -> str:
-    """The Spec Revision of an adopted issue, which has no document: 8 hex over its title and body (protocol)."""
-    return _sha256(adopted_source(title, body))[:_REVISION_LENGTH]
+def adopted_digest(title: str, body: str) -> str:
+    """64 hex over title and body of an adopted issue, which has no document (protocol)."""
+    return _sha256(adopted_source(title, body))
+
+
+def revision_in(digest: str) -> str:
+    """The Spec Revision: the first 8 hex of a text's digest. It is a label; different texts can have the same (R8)."""
+    return digest[:_REVISION_LENGTH]
 
 
 def adopted_source(title: str, body: str) -> str:
@@ -84,11 +89,16 @@ def adopted_source(title: str, body: str) -> str:
     return f"{normalize(title)}\n---\n{normalize(body)}"
 
 
-def revision_of(plan: Plan) -> str:
-    """The Spec Revision computed from the plan's own content; kept tasks are in no document any more."""
+def computed_digest(plan: Plan) -> str:
+    """The digest of the plan's own content; kept tasks are in no document any more."""
     if plan.adoption:
-        return _sha256(plan.source)[:_REVISION_LENGTH]
-    return spec_revision(plan.source, [node for node in plan.nodes if node.task_key not in plan.kept])
+        return _sha256(plan.source)
+    return spec_digest(plan.source, [node for node in plan.nodes if node.task_key not in plan.kept])
+
+
+def digest_of(plan: Plan) -> str:
+    """The digest of the text that was approved; plans of earlier versions do not hold it."""
+    return plan.digest or computed_digest(plan)
 
 
 def intent_hash(intent: str) -> str:

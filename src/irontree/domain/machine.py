@@ -300,6 +300,7 @@ def _blank(record: Record[IssueEvent]) -> TaskState:
         sequence=0,
         last_event="",
         phase=Phase.READY,
+        approved_digest=record.told.approved_digest,
         renewed_from=record.told.archive_path,
         adopted=record.event.event in _ADOPTIONS,
     )
@@ -352,6 +353,7 @@ def _resumed(state: TaskState, event: IssueEvent) -> TaskState:
         before,
         spec_revision=event.spec_revision,
         approved_revision=event.approved_revision,
+        approved_digest=state.approved_digest if event.approved_revision == state.approved_revision else "",
         approval_state=event.approval_state if approved else before.approval_state,
         approvals=state.approvals + approved,
         max_retry_count=event.max_retry_count,

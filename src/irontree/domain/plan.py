@@ -98,8 +98,8 @@ class PlanNode(Value):
 
     @property
     def digest(self) -> str:
-        """16 hex over everything a person approved about this node (R7); its line is no part of it."""
-        return canonical_digest(self.model_dump(exclude={"line"}))[:16]
+        """64 hex over everything a person approved about this node (R7); its line is no part of it."""
+        return canonical_digest(self.model_dump(exclude={"line"}))
 
 
 class Shell(Value):
@@ -317,10 +317,12 @@ class Adoption(Value):
 
 
 class Plan(Value):
-    """`.mino/plans/{revision}.yml`: with the events, the truth."""
+    """A file in `.mino/plans/`: with the events, the truth."""
 
     version: ProtocolVersion = 1
     spec_revision: SpecRevision
+    digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", exclude_if=_is_unset)
+    """Of the text whose first 8 digits are `spec_revision`: what plans are compared by. None in earlier versions."""
     spec_path: str
     source: str
     nodes: tuple[PlanNode, ...]

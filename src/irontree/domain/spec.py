@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NoReturn
 
-from irontree.domain.ids import normalize, normalized_lines, spec_revision
+from irontree.domain.ids import normalize, normalized_lines, revision_in, spec_digest
 from irontree.domain.plan import PlanNode
 from irontree.domain.requirements.drafts import TaskDraft, make_drafts, refuse_cycles, resolve
 from irontree.domain.requirements.markdown import Findings, MarkdownDocument, SpecProblem, parse, without_front_matter
@@ -38,8 +38,13 @@ class Requirements:
     introduction: str
     nodes: tuple[PlanNode, ...]
     """In document order, parents before their parts."""
-    revision: str
+    digest: str
     warnings: tuple[SpecProblem, ...] = ()
+
+    @property
+    def revision(self) -> str:
+        """The Spec Revision."""
+        return revision_in(self.digest)
 
 
 @contextmanager
@@ -81,7 +86,7 @@ def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str]
         title=outlined.title,
         introduction=read_prose(outlined.introduction, lines),
         nodes=nodes,
-        revision=spec_revision(source, nodes),
+        digest=spec_digest(source, nodes),
         warnings=tuple(sorted(set(findings.warnings))),
     )
 

@@ -67,6 +67,8 @@ class TaskState:
     run_token: str | None = None
     run_sequence: int = 0
     """Sequence of the last run_started; transcripts and refs are keyed by it."""
+    approved_digest: str = ""
+    """Of the approved text, of which `approved_revision` is the label; empty in logs of earlier versions."""
     renewed_from: str = ""
     """The archive of the stream before this one (R7): the same sequences and revision may have been used."""
     adopted: bool = False

@@ -77,6 +77,55 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if first.replace("'", "").isalpha() and first.islower() else text
 
 
+# --- Text that has no effect on a page: Prefect's, a forge's, a report's
+
+
+_NOTHING: Final = "\N{ZERO WIDTH SPACE}"
+_TAG: Final = r"(?i)<(?=[!/?a-z])"
+# Addresses, mentions, issues and requests (`#1`, `GH-1`, `o/r#1`, `!1`), links, images, their definitions, wiki links.
+_EFFECT: Final = r"(?i):(?=//)|\bwww(?=\.)|@(?=\w)|[#!](?=\d)|\bGH-(?=\d)|\](?=[(\[:])|\[(?=\\?\[)"
+
+
+def inert(text: str, tick: str = "&grave;") -> str:
+    """*text* as Markdown that shows the same and does nothing: no link, image, tag, mention or reference.
+
+    A mark that is not seen stands where it would begin; code spans stay as they are if no others can be made of them.
+    *tick* takes the place of a backtick that belongs to none.
+    """
+    shown = re.sub(_TAG, "&lt;", text)
+    if "`" not in shown or "\n" in shown:
+        return _without_effect(shown)
+    if "\\`" in shown:
+        return _without_effect(shown).replace("`", tick)
+    spans, end, pieces = _code_spans(shown), 0, list[str]()
+    for start, stop in spans:
+        pieces += [_without_effect(shown[end:start]).replace("`", tick), shown[start:stop]]
+        end = stop
+    return "".join([*pieces, _without_effect(shown[end:]).replace("`", tick)])
+
+
+def _without_effect(text: str) -> str:
+    return re.sub(_EFFECT, rf"\g<0>{_NOTHING}", text)
+
+
+def _code_spans(line: str) -> list[tuple[int, int]]:
+    """Where the code spans of a line begin and end: from one run of backticks to the next of that length."""
+    runs = [found.span() for found in re.finditer("`+", line)]
+    following: dict[int, int] = {}
+    partner = [0] * len(runs)
+    for place in reversed(range(len(runs))):
+        length = runs[place][1] - runs[place][0]
+        partner[place] = following.get(length, 0)
+        following[length] = place
+    spans, place = [], 0
+    while place < len(runs):
+        other = partner[place]
+        if other:
+            spans.append((runs[place][0], runs[other][1]))
+        place = other + 1 if other else place + 1
+    return spans
+
+
 # --- Words of commands to be copied into a shell
 
 

@@ -17,7 +17,7 @@ from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.decide import Scope
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import HaltRule, halt_of
-from irontree.domain.ids import attempt_folder
+from irontree.domain.ids import attempt_folder, digest_of
 from irontree.domain.machine import Replay, carried_over, evolve
 from irontree.domain.plan import Plan, PlanNode, canonical_json
 from irontree.domain.spending import Spending
@@ -156,6 +156,25 @@ def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
         for number, replay in replays.items()
         if replay.state is None and (replay.problem or replay.missing)
     )
+
+
+def approved_plan(app: App, state: TaskState) -> Plan | None:
+    """The plan that the issue's stream began with, by its whole digest; by the label where the log has only that."""
+    return app.plans.load(state.approved_digest or state.approved_revision)
+
+
+def is_approved_for(app: App, state: TaskState, plan: Plan) -> bool:
+    """Whether the issue's stream began with exactly the text of *plan*."""
+    if state.approved_digest:
+        return state.approved_digest == digest_of(plan)
+    known = approved_plan(app, state)
+    return state.approved_revision == plan.spec_revision and (known is None or digest_of(known) == digest_of(plan))
+
+
+def plan_file(app: App, plan: Plan) -> str:
+    """Where the plan is on disk, for messages."""
+    first = app.plans.load(plan.spec_revision)
+    return f".mino/plans/{plan.spec_revision if first is None or first == plan else digest_of(plan)}.yml"
 
 
 def read_plans(app: App) -> tuple[tuple[Plan, ...], tuple[Problem, ...]]:
@@ -346,9 +365,11 @@ def close_where_due(app: App, world: World, state: TaskState) -> None:
 # --- Names of refs, and trailers that identify our commits (protocol, Files on disk; R9)
 
 
-# What forges read as "this commit closes that issue": a word directly before the reference.
+# What forges read as "this commit closes (or opens) that issue": a word directly before the reference.
 _CLOSING_KEYWORD = re.compile(
-    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)):?\s+(?=\S*#\d|GH-\d|https?://)", re.IGNORECASE
+    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|reopen(?:s|ed|ing)?):?\s+"
+    r"(?=\S*#\d|GH-\d|https?://)",
+    re.IGNORECASE,
 )
 _MENTION = re.compile(r"(?<![\w`])@(?=\w)")
 
@@ -409,13 +430,11 @@ def run_message(state: TaskState, title: str) -> str:
 
 
 def summary(title: str) -> str:
-    """A title that closes no issue when its commit is pushed: only evidence does (contract, commit message)."""
-    return _CLOSING_KEYWORD.sub(r"\1, see ", title)
+    """A title that closes and opens no issue when its commit is pushed, and notifies nobody (contract, commit message).
 
-
-def quiet(text: str) -> str:
-    """Text for a pull request that closes no issue when merged, and notifies none of the users that it names."""
-    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", summary(text))
+    Only evidence closes one. References stay: they do no more than refer.
+    """
+    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", _CLOSING_KEYWORD.sub(r"\1, see ", title))
 
 
 def merge_message(state: TaskState, target: str) -> str:

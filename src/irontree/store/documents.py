@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from irontree.domain.checks import CheckReport
+from irontree.domain.ids import digest_of, revision_in
 from irontree.domain.plan import Plan, canonical_json
 from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
@@ -61,12 +62,13 @@ class _InRepository:
         self._disk = disk or Disk()
 
 
-# --- Approved plans, `.mino/plans/{revision}.yml` (R6): with the events, the truth
+# --- Approved plans in `.mino/plans/` (R6): with the events, the truth. The first text with a revision is in
+# `{revision}.yml`; another one that has the same revision is in `{digest}.yml`.
 
 
 # The source is in it, some ten thousand nodes too.
 PLAN_BYTES = 64 * 1024 * 1024
-_REVISION = re.compile(r"[0-9a-f]{8}")
+_NAME = re.compile(r"[0-9a-f]{8}(?:[0-9a-f]{56})?")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -78,18 +80,26 @@ class FilePlanStore(_InRepository):
         self._loaded: dict[str, tuple[tuple[int, int, int] | None, Plan | None]] = {}
 
     def revisions(self) -> tuple[str, ...]:
-        """Spec revisions with a plan in force, oldest approval first; those that cannot be read before all others."""
-        found = (path.stem for path in self._layout.plans.glob("*.yml") if _REVISION.fullmatch(path.stem))
+        """What plans in force are filed under, oldest approval first; those that cannot be read before all others."""
+        found = (path.stem for path in self._layout.plans.glob("*.yml") if _NAME.fullmatch(path.stem))
         return tuple(sorted(found, key=lambda revision: (self._approved_at(revision), revision)))
 
     def load(self, revision: str) -> Plan | None:
-        """The plan in force for that revision (8 hex, any case); None if there is none.
+        """The plan in force for that digest (64 hex, any case), or the first one for that revision (8 hex).
 
-        Raises LogDamaged if its file cannot be read or is another revision's.
+        None if there is none. Raises LogDamaged if its file cannot be read or is another text's.
         """
         wanted = revision.lower()
-        if not _REVISION.fullmatch(wanted):
+        if not _NAME.fullmatch(wanted):
             return None
+        label = revision_in(wanted)
+        found = self._filed(wanted)
+        if found or wanted == label:
+            return found
+        first = self._filed(label)
+        return first if first and digest_of(first) == wanted else None
+
+    def _filed(self, wanted: str) -> Plan | None:
         facts = self._facts(wanted)
         known, plan = self._loaded.get(wanted, (None, None))
         if facts != known:
@@ -105,7 +115,7 @@ class FilePlanStore(_InRepository):
         name = self._layout.shown(path)
         remedy = f"move {name} away and restore it: irontree init --from-backup"
         plan = decode_value(Plan, data, name, limit=PLAN_BYTES, remedy=remedy)
-        if plan.spec_revision != revision:
+        if revision not in {plan.spec_revision, digest_of(plan)}:
             raise LogDamaged(f"{name}: is the plan of {plan.spec_revision}", remedy=remedy)
         return plan
 
@@ -120,16 +130,24 @@ class FilePlanStore(_InRepository):
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def save(self, plan: Plan) -> None:
-        """Write the plan durably; other content under its revision is first kept as `{revision}.{n}.yml`."""
+        """Write the plan durably; an earlier one of the same text is first kept as `{revision}.{n}.yml`."""
         data = encode_value(plan)
         with exclusive(self._layout.append_lock):
-            path = self._path(plan.spec_revision)
+            name = self._name_for(plan)
+            path = self._path(name)
             before = read_bytes(path, PLAN_BYTES)
             if before == data:
                 return
             if before is not None:
-                self._keep(plan.spec_revision, before)
+                self._keep(name, before)
             self._disk.write_durably(path, data)
+
+    def _name_for(self, plan: Plan) -> str:
+        try:
+            first = self._filed(plan.spec_revision)
+        except LogDamaged:  # what cannot be read is kept beside the plan that takes its place
+            first = None
+        return filed_as(plan, first)
 
     def _keep(self, revision: str, data: bytes) -> None:
         """Copy, not move: there is a plan in force at every instant. A copy from before a crash is found again."""
@@ -150,6 +168,12 @@ class FilePlanStore(_InRepository):
 
     def _path(self, revision: str) -> Path:
         return self._layout.plans / f"{revision}.yml"
+
+
+def filed_as(plan: Plan, first: Plan | None) -> str:
+    """The name of a plan's file, if *first* is the plan that is filed under its revision."""
+    other_text = first is not None and digest_of(first) != digest_of(plan)
+    return digest_of(plan) if plan.digest and other_text else plan.spec_revision
 
 
 def approved_at(plan: Plan) -> datetime:

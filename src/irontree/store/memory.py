@@ -12,12 +12,13 @@ from typing import Generic, TypeVar
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.events import E, Record
+from irontree.domain.ids import digest_of, revision_in
 from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.plan import Plan
 from irontree.domain.timestamps import utc_text
 from irontree.errors import Busy, NotEligible, SequenceConflict
 from irontree.ports import Clock, EffectLedger, Holder, LeftLease, N, Projection
-from irontree.store.documents import approved_at, decode_value, projection_path
+from irontree.store.documents import approved_at, decode_value, filed_as, projection_path
 from irontree.store.event_log import encode_entity
 from irontree.store.layout import Layout
 from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, StreamForm, StreamLog
@@ -126,13 +127,19 @@ class MemoryPlanStore:
         return tuple(sorted(self._plans, key=lambda revision: (approved_at(self._plans[revision]), revision)))
 
     def load(self, revision: str) -> Plan | None:
-        return self._plans.get(revision.lower())
+        wanted = revision.lower()
+        found = self._plans.get(wanted)
+        if found:
+            return found
+        first = self._plans.get(revision_in(wanted))
+        return first if first and digest_of(first) == wanted else None
 
     def save(self, plan: Plan) -> None:
-        before = self._plans.get(plan.spec_revision)
+        name = filed_as(plan, self._plans.get(plan.spec_revision))
+        before = self._plans.get(name)
         if before and before != plan:
             self.replaced.append(before)
-        self._plans[plan.spec_revision] = plan
+        self._plans[name] = plan
 
 
 class MemoryResultStore:

@@ -104,7 +104,7 @@ def publish_at(root: Path, spec: str) -> None:
     app = replace(open_app(root, origin=Origin("Test Author")), clock=StillClock())
     proposal = propose(app, root / "SPEC.md")
     with app.driver.hold("publish"):
-        publish(app, write_plan(app, proposal, proposal.revision, "Test Author"))
+        publish(app, write_plan(app, proposal, proposal.name, "Test Author"))
 
 
 # --- repositories, each made once and then copied ---------------------------------------------------------------

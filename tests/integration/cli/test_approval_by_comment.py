@@ -108,7 +108,7 @@ def test_an_issue_goes_from_the_command_that_names_it_to_done_approved_by_commen
     forge.alice.post_comment(1, "/approve 00000000-00000000")
     assert said(look(app)) == [("alice", "refused")]
     reply = forge.alice.comments(1)[-1].body
-    name = re.findall(r"[0-9a-f]{8}-[0-9a-f]{8}", reply)[-1]
+    name = re.findall(r"[0-9a-f]{16}", reply)[-1]
     assert f"`/approve {name}`" in ours.body, "the wrong answer did not change what is asked"
     forge.alice.post_comment(1, f"Fine.\n\n/approve {name}")
     assert said(look(app)) == [("alice", "taken")]

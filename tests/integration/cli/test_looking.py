@@ -184,7 +184,7 @@ def test_audit_and_check_name_what_is_lost_from_the_end_of_a_stream_and_how_to_g
 def test_a_task_whose_events_were_lost_is_not_begun_a_second_time(shell):
     shell("run", "1")
     shutil.rmtree(shell.root / ".mino/events/issue-1")
-    revision = shell("task", "SPEC.md", "--plan", "--json").data["spec_revision"]
+    revision = shell("task", "SPEC.md", "--plan", "--json").data["name"]
     said = shell("task", "SPEC.md", "--stepwise", "--approve", revision)
     assert "its events were there and are gone" in said.out + said.err
     assert not (shell.root / ".mino/events/issue-1").exists()

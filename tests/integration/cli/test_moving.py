@@ -86,7 +86,7 @@ def test_the_commands_that_came_along_are_named(template, archive, elsewhere):
 
 
 def test_the_open_loop_is_named_as_what_to_resume(shell, tmp_path, elsewhere):
-    revision = shell("task", "SPEC.md", "--plan", "--json").data["spec_revision"]
+    revision = shell("task", "SPEC.md", "--plan", "--json").data["name"]
     app = open_app(shell.root, origin=Origin("Test Author"))
     with app.driver.hold("publish"):
         loop = approve(app, propose(app, shell.root / "SPEC.md"), revision, "Test Author").id

@@ -151,7 +151,7 @@ def test_issues_of_the_local_forge_come_back_with_the_log_and_no_number_is_given
     assert {path.name: path.read_bytes() for path in (state / "forge" / "issues").glob("*.md")} == issues
     assert shell("checkup", "reconcile").code == 0
     (shell.root / "MORE.md").write_text("# More\n\n## Third text\n\n- [ ] It is there (check: tests)\n")
-    revision = shell("task", "MORE.md", "--plan", "--json").data["spec_revision"]
+    revision = shell("task", "MORE.md", "--plan", "--json").data["name"]
     published = shell("task", "MORE.md", "--stepwise", "--approve", revision)
     assert (published.code, "#4  created" in published.out) == (0, True), published.err
 

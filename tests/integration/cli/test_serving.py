@@ -176,7 +176,7 @@ def test_with_a_configured_server_the_page_of_all_runs_is_named(shell, monkeypat
 def asking_server(shell, monkeypatch) -> Iterator[str]:
     """A configured server, which asks for the approval of issue #7 under a label."""
     run = {"id": "5ca1ab1e", "parameters": {"repository": str(shell.root), "document": "#7"}}
-    details = {"pause_key": "intake-0123abcd-4567ef89-new"}
+    details = {"pause_key": f"intake-{'0123abcd' * 8}"}
     run["state"] = {"timestamp": "2026-01-02T03:04:05.678901Z", "state_details": details}
 
     class Answers(BaseHTTPRequestHandler):
@@ -198,7 +198,7 @@ def asking_server(shell, monkeypatch) -> Iterator[str]:
 
 
 def test_an_approval_that_only_the_server_knows_of_is_in_every_list(shell, asking_server):
-    form, command = f"{asking_server}/runs/flow-run/5ca1ab1e", "task '#7' --approve 0123abcd-4567ef89"
+    form, command = f"{asking_server}/runs/flow-run/5ca1ab1e", "task '#7' --approve 0123abcd0123abcd"
     [one] = shell("inbox", "--json").data["waiting"]
     assert (one["document"], one["issue"], one["since"], one["form_url"]) == ("#7", None, "2026-01-02T03:04:05Z", form)
     assert [answer["command"] for answer in one["answers"]] == [f"irontree -C {shell.root} {command}"]

@@ -42,7 +42,7 @@ def shell(bare_shell, tmp_path):
 
 @pytest.fixture
 def revision(shell) -> str:
-    return propose(open_app(shell.root, origin=Origin("eve")), shell.root / "SPEC.md").revision
+    return propose(open_app(shell.root, origin=Origin("eve")), shell.root / "SPEC.md").name
 
 
 def everything(root):
@@ -76,7 +76,8 @@ def test_the_command_that_approves_has_the_options_that_the_plan_was_shown_with(
 @pytest.mark.usefixtures("untouched")
 def test_the_machine_form_of_the_plan_has_nodes_order_policy_and_budget(shell, revision):
     plan = shell("task", "SPEC.md", "--plan", "--json").data
-    assert (plan["spec_revision"], plan["spec_path"], plan["approved"]) == (revision, "SPEC.md", False)
+    assert (plan["name"], plan["spec_path"], plan["approved"]) == (revision, "SPEC.md", False)
+    assert plan["digest"].startswith(revision)
     assert [node["task_key"] for node in plan["nodes"]] == ["first-text", "parts", "parts-second-text"]
     assert plan["nodes"][2]["depends_on"] == ["first-text"]
     assert plan["order"].index("first-text") < plan["order"].index("parts-second-text")
@@ -97,7 +98,7 @@ def test_stepwise_publishes_and_stops_there_and_the_same_again_finds_what_is_the
     events = sorted((shell.root / ".mino" / "events").rglob("*.yml"))
     again = shell("task", "SPEC.md", "--stepwise")
     assert again.code == 0
-    assert f"Revision {revision} was approved by Test Author" in again.out
+    assert "was approved by Test Author" in again.out
     assert "created" not in again.out
     assert sorted((shell.root / ".mino" / "events").rglob("*.yml")) == events
     assert shell("loops", "--json").data["loops"] == []
@@ -110,7 +111,7 @@ def test_stepwise_publishes_and_stops_there_and_the_same_again_finds_what_is_the
         (("SPEC.md",), "is not approved, and nobody is here to ask"),
         (("SPEC.md", "--stepwise"), "is not approved, and nobody is here to ask"),
         (("SPEC.md", "--detach"), "no Prefect server is configured"),
-        (("SPEC.md", "--approve", "00000000"), "revision 00000000 was approved, but SPEC.md is revision"),
+        (("SPEC.md", "--approve", "00000000"), "that does not name an approval"),
         (("nowhere.md",), "`irontree example > nowhere.md` writes one to start from"),
         (("SPCE.md",), "there is no file SPCE.md; did you mean SPEC.md?\n  -> irontree task SPEC.md"),
         (("spec.markdown",), "did you mean SPEC.md?"),
@@ -141,7 +142,7 @@ def test_the_numbers_by_which_answers_are_checked_are_those_that_the_tasks_get(s
     for document in ("OTHER.md", "SPEC.md"):
         proposal = propose(app, shell.root / document)
         expected = expected_numbers(proposal.draft.nodes, read_world(app).states)
-        assert shell("task", document, "--stepwise", "--approve", proposal.revision).code == 0
+        assert shell("task", document, "--stepwise", "--approve", proposal.name).code == 0
         states = read_world(app).states
         assert expected == {node.task_key: states[node.task_key].issue_number for node in proposal.draft.nodes}
 
@@ -156,7 +157,7 @@ def test_options_that_mean_nothing_together_are_wrong_usage(shell, words):
 def test_a_loop_that_nobody_would_work_in_is_refused_before_it_is_approved(shell, agent, said):
     shell.configure(f"agent:\n  command: {agent}\n")
     before = everything(shell.root)
-    revision = shell("task", "SPEC.md", "--plan", "--json").data["spec_revision"]
+    revision = shell("task", "SPEC.md", "--plan", "--json").data["name"]
     refused = shell("task", "SPEC.md", "--approve", revision)
     assert (refused.code, said in refused.err) == (1, True)
     assert everything(shell.root) == before
@@ -214,7 +215,9 @@ def test_a_yes_that_was_typed_before_the_plan_was_shown_approves_nothing(shell):
 
 def test_somebody_on_a_terminal_says_yes(shell, revision):
     assert on_a_terminal(shell, b"Yes\n").returncode == 0
-    assert open_app(shell.root, origin=Origin("eve")).plans.load(revision).approval.by == "Test Author"
+    app = open_app(shell.root, origin=Origin("eve"))
+    [plan] = map(app.plans.load, app.plans.revisions())
+    assert plan.approval.by == "Test Author"
 
 
 # --- a loop that is there ------------------------------------------------------------------------------------------

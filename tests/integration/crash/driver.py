@@ -83,7 +83,7 @@ def begin(app: App) -> Loop:
 def approve_as_it_is(app: App, choices: ApprovalChoices) -> Loop:
     proposal = propose(app, app.repository.root / "SPEC.md", choices=choices)
     with app.driver.hold("publish"):
-        return approve(app, proposal, proposal.revision, "ada")
+        return approve(app, proposal, proposal.name, "ada")
 
 
 def change(app: App) -> Loop:

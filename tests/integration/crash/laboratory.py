@@ -201,7 +201,7 @@ def laboratory(folder: Path, life: Life = "begin") -> Iterator[Laboratory]:
 def work_before(app: App) -> None:
     """Finish Part one and what it is part of, and have Two closed outside while its loop is open."""
     proposal = propose(app, app.repository.root / "SPEC.md")
-    approve(app, proposal, proposal.revision, "ada")
+    approve(app, proposal, proposal.name, "ada")
     for step in (Run("parts-part-one"), Verify("parts-part-one"), Finalize("parts-part-one")):
         perform(app, step)
     for step in (Aggregate("parts"), Finalize("parts")):

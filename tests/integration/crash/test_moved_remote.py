@@ -46,7 +46,7 @@ class Place:
         self.root = lay_out(self.folder, "echo hello > greet.txt", spec, settings)
         self.app = open_app(self.root, origin=Origin("ada", "command"), cancel=Patience())
         proposal = propose(self.app, self.root / "SPEC.md")
-        approve(self.app, proposal, proposal.revision, "ada")
+        approve(self.app, proposal, proposal.name, "ada")
 
     def push(self, path: str, text: str) -> str:
         """Somebody else publishes a change; the remote's new tip."""

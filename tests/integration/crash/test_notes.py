@@ -57,7 +57,7 @@ class Place:
 
     def work(self) -> TaskState:
         proposal = propose(self.app, self.root / "SPEC.md")
-        approve(self.app, proposal, proposal.revision, "ada")
+        approve(self.app, proposal, proposal.name, "ada")
         perform(self.app, Run(KEY))
         return perform(self.app, Verify(KEY))
 
@@ -136,7 +136,7 @@ def test_a_hook_that_refuses_the_notes_does_not_stop_the_change(place):
 def test_an_outage_is_followed_by_one_push_of_the_same_notes(place):
     place.lay_out()
     proposal = propose(place.app, place.root / "SPEC.md")
-    approve(place.app, proposal, proposal.revision, "ada")
+    approve(place.app, proposal, proposal.name, "ada")
     perform(place.app, Run(KEY))
     url = git(place.root, "remote", "get-url", "origin")
     git(place.root, "remote", "set-url", "--push", "origin", "git://127.0.0.1:1/remote.git")

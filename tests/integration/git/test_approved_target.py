@@ -39,7 +39,7 @@ def test_what_is_approved_without_settings_is_the_branch_and_remote_of_that_mome
 @pytest.mark.parametrize("switch", [("switch", "--create", "elsewhere"), ("switch", "--detach")])
 def test_to_look_at_another_branch_in_mid_work_is_no_change_of_what_was_approved(app, switch):
     proposal = propose(app, app.repository.root / "SPEC.md")
-    publish(app, write_plan(app, proposal, proposal.revision, "ada"))
+    publish(app, write_plan(app, proposal, proposal.name, "ada"))
     git(app.repository.root, *switch)
     assert changed(app) is None
     assert propose(app, app.repository.root / "SPEC.md").approved_plan is not None
@@ -47,7 +47,7 @@ def test_to_look_at_another_branch_in_mid_work_is_no_change_of_what_was_approved
 
 def test_a_target_that_is_set_to_another_one_is_a_change(app):
     proposal = propose(app, app.repository.root / "SPEC.md")
-    publish(app, write_plan(app, proposal, proposal.revision, "ada"))
+    publish(app, write_plan(app, proposal, proposal.name, "ada"))
     (app.repository.root / ".mino" / "config.yml").write_text("publish: {target_branch: other}\n")
     assert changed(app)
 

@@ -28,7 +28,7 @@ def test_tc_5_2_the_same_document_twice_makes_no_issue_twice_and_keeps_the_brief
     issues, briefs = dict(scene.tracker.issues), dict(scene.projections.texts)
     proposal = propose(scene.app, scene.root / "SPEC.md")
     assert proposal.approved_plan == plan
-    approve(scene.app, proposal, proposal.revision, "ada")
+    approve(scene.app, proposal, proposal.name, "ada")
     publish(scene.app, plan)
     assert dict(scene.tracker.issues) == issues
     assert dict(scene.projections.texts) == briefs

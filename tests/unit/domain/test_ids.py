@@ -19,7 +19,7 @@ from irontree.domain.ids import (
     parse_issue,
     run_token,
     slugify,
-    spec_revision,
+    spec_digest,
     task_key,
 )
 from irontree.domain.plan import Criterion, PlanNode
@@ -144,7 +144,7 @@ def test_the_revision_is_the_digest_that_the_contract_describes():
         '"title":"\u00c4","type":"feature"}]'
     )
     node = NODE.model_copy(update={"title": "\u00c4", "depends_on": ("c", "b")})
-    assert spec_revision("# A\r\n\n\n", [node]) == hashlib.sha256(text.encode()).hexdigest()[:8]
+    assert spec_digest("# A\r\n\n\n", [node]) == hashlib.sha256(text.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_revision_is_the_digest_that_the_contract_describes():
     ],
 )
 def test_the_revision_changes_with_each_field_that_identifies_a_node(change):
-    assert spec_revision("x", [NODE.model_copy(update=change), OTHER]) != spec_revision("x", [NODE, OTHER])
+    assert spec_digest("x", [NODE.model_copy(update=change), OTHER]) != spec_digest("x", [NODE, OTHER])
 
 
 @pytest.mark.parametrize(
@@ -168,17 +168,17 @@ def test_the_revision_changes_with_each_field_that_identifies_a_node(change):
 )
 def test_the_revision_of_one_source_does_not_depend_on_order_and_place(change):
     """Descriptions and criteria are part of the source; they need not be hashed twice."""
-    assert spec_revision("x", [OTHER, NODE.model_copy(update=change)]) == spec_revision("x", [NODE, OTHER])
+    assert spec_digest("x", [OTHER, NODE.model_copy(update=change)]) == spec_digest("x", [NODE, OTHER])
 
 
 def test_the_revision_changes_with_the_text_but_not_with_its_white_space():
-    assert spec_revision("x\n\ny", [NODE]) == spec_revision("\r\nx \r\n\r\n\r\ny\r\n", [NODE])
-    assert spec_revision("x y", [NODE]) != spec_revision("x\ny", [NODE])
+    assert spec_digest("x\n\ny", [NODE]) == spec_digest("\r\nx \r\n\r\n\r\ny\r\n", [NODE])
+    assert spec_digest("x y", [NODE]) != spec_digest("x\ny", [NODE])
 
 
 @given(st.permutations([NODE, OTHER, PlanNode(task_key="c", title="C")]))
 def test_the_revision_is_the_same_in_every_order_of_nodes(nodes):
-    assert spec_revision("x", nodes) == spec_revision("x", sorted(nodes, key=lambda node: node.title))
+    assert spec_digest("x", nodes) == spec_digest("x", sorted(nodes, key=lambda node: node.title))
 
 
 def test_a_loop_id_holds_its_minute_in_utc():

@@ -67,7 +67,7 @@ def _one_round(app: App, documents: list[Path]) -> None:
     for document in documents:
         proposal = propose(app, document)
         with app.driver.hold("publish"):
-            approve(app, proposal, proposal.revision, "ada")
+            approve(app, proposal, proposal.name, "ada")
     for loop in loops.open_loops(app):
         drive(app, loop.id, _patient(app))
     for state in read_world(app).states.values():
@@ -105,7 +105,7 @@ def _answer(app: App, question: Question) -> Answer:
         "loop_budget_exhausted": "extend",
     }
     plan = read_world(app).plans.get(question.task_key or "")
-    revision = propose_again(app, plan).shown_name if plan else None
+    revision = propose_again(app, plan).name if plan else None
     return Answer(words[question.rule.reason], "ada", note="fine", count=2, amount="1h", revision=revision)
 
 

@@ -306,7 +306,7 @@ class Model(RuleBasedStateMachine):
             proposal = propose(app, path, loop_mode=loop_mode, choices=words)
             put = approve if loop_mode else approve_stepwise
             with app.driver.hold("publish"):
-                put(app, proposal, proposal.revision, "ada")
+                put(app, proposal, proposal.name, "ada")
 
         self.take(command, fate, decides=True)
 
@@ -333,7 +333,7 @@ class Model(RuleBasedStateMachine):
         legal = choices(question.rule, in_loop=question.loop_id is not None)
         revision = None
         if question.task_key and (plan := read_world(app).plans.get(question.task_key)):
-            revision = propose_again(app, plan).shown_name
+            revision = propose_again(app, plan).name
         return Answer(
             legal[choice % len(legal)].name,
             "ada",

@@ -82,7 +82,7 @@ def test_what_a_decision_needs_stands_right_below_it():
     asked = Question(RULE["reapproval_required"], "issue-7-4", issue_number=7)
     assert labels(asked) == [
         "Decision",
-        "Revision, typed as it is named above, to approve",
+        "Name, typed as it is given above, to approve",
         "Your name, for the record",
     ]
 

@@ -18,6 +18,6 @@ def test_a_kept_task_waits_for_nobody_who_was_cancelled(scene):
     scene.publish(f"{ONE_TASK}{LAST}{CLOSING}")
     for text, choices in ((f"{ONE_TASK}{LAST}", ApprovalChoices(keep_removed=True)), (ONE_TASK, ApprovalChoices())):
         proposal = propose(scene.app, scene.write(text), choices=choices)
-        publish(scene.app, write_plan(scene.app, proposal, proposal.revision, "ada"))
+        publish(scene.app, write_plan(scene.app, proposal, proposal.name, "ada"))
     assert (scene.world.cancelled, next_step(scene.app, scene.number(CLOSE))) == ({"last"}, Run(CLOSE))
     assert cut_short(scene.app, scene.world) == (), "what was approved of it is unchanged"

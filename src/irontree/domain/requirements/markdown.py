@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
+from html.parser import HTMLParser
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ BlockKind = Literal["paragraph", "list", "fence", "comment", "heading", "other"]
 
 MAX_TEXT: Final = 2000
 """Maximum length of a title, field, criterion or command: parsing a hostile longer one is not linear in time."""
-_UNSAID: Final = {"fence", "code_block", "html_block"}
-_QUOTED: Final = re.compile(r"\s*(?:(?:[-*+]|\d+[.)])\s+)*>")
 # An open comment hides the rest: looking for the end of each of many would take the square of their number.
 _HIDDEN: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _CHECKBOX: Final = re.compile(r"\[[ xX]\](?:\s+|$)")
@@ -105,15 +104,92 @@ def plain(text: str, environment: dict[str, object] | None = None) -> str:
     return " ".join("".join(parts).split())
 
 
-def lines_said(text: str) -> tuple[str, ...]:
-    """The lines of *text*, blank where they are not its author's prose (code, quotes, HTML, hidden text)."""
-    visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), text.replace("\r\n", "\n").replace("\r", "\n"))
-    lines = ["" if _QUOTED.match(line) else line for line in visible.split("\n")]
-    for token in _blocks_parser().parse(visible):
-        if token.type in _UNSAID and token.map:
-            start, end = token.map
-            lines[start:end] = [""] * (min(end, len(lines)) - start)
-    return tuple(lines)
+def lines_said(text: str, beginning: str) -> tuple[str, ...]:
+    """The lines of *text*; blank unless they begin with *beginning*, in the prose of a paragraph at the top level.
+
+    So nothing else says anything: quotes and their lazy lines, lists, tables, code, headings, footnotes, definitions
+    and titles of links, texts for images, attributes, and what stands between HTML tags. In doubt a line is blank.
+    """
+    plain_ends = text.replace("\r\n", "\n").replace("\r", "\n").replace(_AT, "")
+    visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), plain_ends)
+    lines = visible.split("\n")
+    said = [""] * len(lines)
+    tags, links = _OpenTags(), dict[str, object]()
+    for start, end, content in _paragraphs(_without_footnotes(lines), tags, links):
+        candidates = lines[start:end] if len(content) <= MAX_TEXT else lines[start : start + 1]
+        begun = [line.lstrip() for line in candidates]
+        marked = "\n".join(
+            f"{_AT}{place}{_AT}{line}" if line.startswith(beginning) else line for place, line in enumerate(begun)
+        )
+        for place in _begun_in_prose(marked, tags, links):
+            said[start + place] = candidates[place]
+    return tuple(said)
+
+
+_AT: Final = "\ue000"
+"""Marks where a line begins: no text of ours has it, and it is taken out of those of others."""
+_MARK: Final = re.compile(f"{_AT}(\\d+){_AT}")
+_FOOTNOTE: Final = re.compile(r" {0,3}\[\^[^\]]*\]:")
+_VOID_TAGS: Final = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
+)
+
+
+class _OpenTags(HTMLParser):
+    """The HTML elements that are open; what stands in one may be folded, hidden or anything else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._open: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._open or self.rawdata)  # a tag without an end takes in what follows
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002  (the parser passes it)
+        if tag not in _VOID_TAGS:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._open:
+            del self._open[len(self._open) - 1 - self._open[::-1].index(tag) :]
+
+
+def _without_footnotes(lines: Sequence[str]) -> str:
+    """The text without the definitions of footnotes, which forges know and our parser does not."""
+    kept: list[str] = []
+    inside = False
+    for line in lines:
+        inside = bool(_FOOTNOTE.match(line)) or (inside and bool(line.strip()))
+        kept.append("" if inside else line)
+    return "\n".join(kept)
+
+
+def _paragraphs(text: str, tags: _OpenTags, links: dict[str, object]) -> Iterator[tuple[int, int, str]]:
+    """The paragraphs at the top level outside of any HTML element, by their lines; fills *tags* and *links*."""
+    tokens = _comment_parser().parse(text, links)
+    for token, inner in zip_longest(tokens, tokens[1:]):
+        if token.type == "html_block":
+            tags.feed(token.content)
+        elif token.type == "paragraph_open" and token.level == 0 and token.map and inner and not tags:
+            yield token.map[0], token.map[1], inner.content
+
+
+def _begun_in_prose(marked: str, tags: _OpenTags, links: dict[str, object]) -> Iterator[int]:
+    """Which marked lines of a paragraph begin outside of code, links, images, emphasis and tags."""
+    begins = True
+    for token in _comment_parser().parseInline(marked, links)[0].children or ():
+        found = _MARK.match(token.content) if token.type == "text" and token.level == 0 else None
+        if found and begins and not tags:
+            yield int(found[1])
+        if token.type == "html_inline":
+            tags.feed(token.content)
+        begins = token.type in ("softbreak", "hardbreak")
+
+
+@cache
+def _comment_parser() -> MarkdownIt:
+    """A parser for comments, which forges show with these extensions."""
+    return type(_parser())("commonmark").enable(["table", "strikethrough"])
 
 
 _COMMENT_OR_TAG: Final = re.compile(

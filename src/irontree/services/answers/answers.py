@@ -191,7 +191,7 @@ _NEEDED: Final[dict[Need, str]] = {
     "note": "a note",
     "count": "a count from 1 to 50",
     "amount": "an amount",
-    "revision": "a revision",
+    "revision": "the name of what is approved",
 }
 
 
@@ -341,7 +341,7 @@ def _start_loop_of(app: App, question: Question, wanted: Proposal) -> None:
         return
     named = replace(app, origin=Origin(app.origin.actor, app.origin.channel))
     query = Issues((question.number,)).query
-    loop_id, budget = loop.derive_loop_id(app, wanted.name), wanted.draft.budget
+    loop_id, budget = loop.derive_loop_id(app, wanted.digest), wanted.draft.budget
     loop.start(named, loop_id, wanted.keys, intent=f"#{question.number}", query=query, budget=budget, goal="task_done")
 
 

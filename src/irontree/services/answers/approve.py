@@ -25,7 +25,7 @@ from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.guard import require_unguarded
 from irontree.services.proposals.proposal import ApprovalChoices, Proposal, approved_plans, propose_from
 from irontree.services.proposals.sources import propose, resolve
-from irontree.services.record import World, read_world
+from irontree.services.record import World, is_approved_for, read_world
 from irontree.services.views.report import write_projections
 
 
@@ -43,7 +43,7 @@ def adopt(app: App, number: int) -> Plan:
     if problem := clash(app, world, plan):
         raise NotEligible(problem.reason, remedy=problem.remedy)
     state = world.find(number)
-    if state and state.phase is not Phase.ADOPTED and state.approved_revision == plan.spec_revision:
+    if state and state.phase is not Phase.ADOPTED and is_approved_for(app, state, plan):
         raise NotEligible(
             f"issue-{number} is adopted already: it is {state.phase}",
             remedy=f"`irontree task #{number}` works on it; edit the issue to adopt it again",
@@ -204,13 +204,12 @@ def _require_as_shown(app: App, proposal: Proposal) -> None:
 
 
 def write_plans(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: bool = True) -> tuple[Plan, ...]:
-    """Write the approved plans durably, before any other effect. Raises ApprovalRefused for another revision.
+    """Write the approved plans durably, before any other effect. Raises ApprovalRefused for another name.
 
-    *proposal* is what was shown; if the user saw it at another time, `require_named` comes first. A plan that is
-    already approved with exactly this content stays as it is. Interrupted attempts are settled first, under their own
-    plans.
+    *proposal* is what was shown, and *revision* its name. A plan that is already approved with exactly this content
+    stays as it is. Interrupted attempts are settled first, under their own plans.
     """
-    proposal.require_tasks(revision)
+    proposal.require_named(revision)
     plans = approved_plans(app, proposal, by, loop_mode=loop_mode)
     settle_leftovers(app)
     if not proposal.draft.whole:
@@ -316,7 +315,7 @@ def names_issues(app: App, document: str) -> bool:
 
 def question_key(wanted: Proposal) -> str:
     """The key of the question; if what would be approved changes while the form is open, it is another question."""
-    return key_of_approval(wanted.name, wanted.stamp)
+    return key_of_approval(wanted.digest, "" if wanted.draft.whole else wanted.stamp)
 
 
 def standing_of(app: App, document: str, key: str) -> ApprovalStanding:

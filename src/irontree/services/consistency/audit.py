@@ -9,7 +9,7 @@ from itertools import chain
 from irontree.app import App
 from irontree.domain.digests import ChainBreak, digest_chain
 from irontree.domain.events import IssueEvent
-from irontree.domain.ids import revision_of
+from irontree.domain.ids import computed_digest, revision_in
 from irontree.domain.loop import illegal_loop_events
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
@@ -18,7 +18,7 @@ from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem, Stream
 from irontree.services.execution.steps import already_published, gone_from_target
 from irontree.services.loops.loop import read_loop
-from irontree.services.record import World, read_plans, read_world
+from irontree.services.record import World, plan_file, read_plans, read_world
 
 RESTORE = "repair the file, or move it away and restore it: irontree init --from-backup"
 _SHAS = ("code_ref", "verify_anchor_sha")
@@ -49,7 +49,7 @@ def audit(app: App) -> tuple[AuditFinding, ...]:
     return tuple(
         chain(
             map(unreadable, damaged),
-            _plan_findings(plans),
+            _plan_findings(app, plans),
             lost_findings(app),
             (unreadable(problem) for stream in (streams | archived).values() for problem in stream.problems),
             (found for where, stream in (streams | archived).items() for found in stream_findings(where, stream)),
@@ -125,11 +125,12 @@ def unreadable(problem: Problem) -> AuditFinding:
     return AuditFinding(problem.path, problem.what, "" if problem.newer else RESTORE)
 
 
-def _plan_findings(plans: Iterable[Plan]) -> Iterator[AuditFinding]:
+def _plan_findings(app: App, plans: Iterable[Plan]) -> Iterator[AuditFinding]:
     for plan in plans:
-        if (found := revision_of(plan)) != plan.spec_revision:
-            what = f"its content has revision {found}: it is not what was approved"
-            yield AuditFinding(f".mino/plans/{plan.spec_revision}.yml", what, RESTORE)
+        found = computed_digest(plan)
+        if revision_in(found) != plan.spec_revision or (plan.digest and plan.digest != found):
+            what = f"its content has revision {revision_in(found)}, digest {found}: it is not what was approved"
+            yield AuditFinding(plan_file(app, plan), what, RESTORE)
 
 
 def _evidence_findings(app: App, where: str, stream: Stream, world: World) -> Iterator[AuditFinding]:

@@ -16,7 +16,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.events import ExternalCloseDetected, TaskReapprovalRequired
 from irontree.domain.external import CLOSED, DELETED, MERGE_CHECKS, ExternalEvent, IssuePresence, detect
-from irontree.domain.ids import adopted_revision
+from irontree.domain.ids import adopted_digest
 from irontree.domain.issues import Issue
 from irontree.domain.machine import LEGAL
 from irontree.domain.state import ADOPTED, MANAGED, Phase, TaskState, labels_for
@@ -189,8 +189,9 @@ def _is_as_written(app: App, world: World, state: TaskState, issue: Issue, ledge
     title, body = own_words(app, world, state)
     if app.preferences().keeps_current:
         put_current(app, issue.number, issue.body, body)
-    known = (ledger.text,) if ledger.text else ()
-    return text_digest(issue.title, issue.body) in known or (not known and is_own_text(issue, title, body))
+    if not ledger.text:
+        return is_own_text(issue, title, body)
+    return text_digest(issue.title, issue.body).startswith(ledger.text)  # earlier versions kept 8 digits of it
 
 
 def is_question_deleted(app: App, state: TaskState) -> bool:
@@ -256,5 +257,7 @@ def _differs(state: TaskState, ledger: EffectLedger, shown: Issue | None) -> boo
 
 def _is_edited(state: TaskState, ledger: EffectLedger, shown: Issue) -> bool:
     if state.adopted:
-        return bool(state.approvals) and adopted_revision(shown.title, shown.body) != state.approved_revision
-    return bool(ledger.text) and text_digest(shown.title, shown.body) != ledger.text and EDITED not in ledger.noticed
+        approved = state.approved_digest or state.approved_revision
+        return bool(state.approvals) and not adopted_digest(shown.title, shown.body).startswith(approved)
+    is_ours = text_digest(shown.title, shown.body).startswith(ledger.text)
+    return bool(ledger.text) and not is_ours and EDITED not in ledger.noticed

@@ -16,7 +16,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record, SequenceGapDetected
-from irontree.domain.ids import adopted_revision
+from irontree.domain.ids import adopted_source
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.machine import Replay
 from irontree.domain.restoration import RestoredStream, gap_event, restored
@@ -82,7 +82,7 @@ def _issue(app: App, world: World, state: TaskState) -> Iterator[AuditFinding]:
 def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[str]:
     """Restore our text of a published issue, which is derived from its plan."""
     title, body = own_words(app, world, state)
-    if adopted_revision(issue.title, issue.body) == adopted_revision(title, body):
+    if adopted_source(issue.title, issue.body) == adopted_source(title, body):
         return
     ours = text_digest(title, body)
     if text_digest(issue.title, issue.body) == ours:

@@ -13,12 +13,12 @@ from irontree.domain.adoption import document_marker, key_marker
 from irontree.domain.checks import commands_for
 from irontree.domain.external import REQUEST_CLOSED
 from irontree.domain.halt import block_title, halt_of
-from irontree.domain.ids import adopted_revision
+from irontree.domain.ids import adopted_digest
 from irontree.domain.issues import BEGIN, END, Issue, regions, with_regions, without_regions
 from irontree.domain.plan import Plan, PlanNode, canonical_digest
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import short_sha
-from irontree.services.record import World, closing_policy
+from irontree.services.record import World, approved_plan, closing_policy, is_approved_for
 
 
 class Part(NamedTuple):
@@ -120,8 +120,8 @@ def _current(plan: Plan, node: PlanNode, state: TaskState | None) -> dict[str, A
 def own_words(app: App, world: World, state: TaskState) -> tuple[str, str]:
     """Title and body of a published issue now, rendered from the plan that its stream was approved with."""
     plan = world.plans.get(state.task_key)
-    if plan is None or plan.spec_revision != state.approved_revision:
-        plan = app.plans.load(state.approved_revision) or world.plan(state)
+    if plan is None or not is_approved_for(app, state, plan):
+        plan = approved_plan(app, state) or world.plan(state)
     try:
         node = plan.node(state.task_key)
     except KeyError:
@@ -135,13 +135,13 @@ def own_words(app: App, world: World, state: TaskState) -> tuple[str, str]:
 
 def text_digest(title: str, body: str) -> str:
     """What a person may not change: title and text without the parts that are kept current."""
-    return adopted_revision(title, without_regions(body))
+    return adopted_digest(title, without_regions(body))
 
 
 def is_own_text(issue: Issue, title: str, body: str) -> bool:
     """Whether the issue says *title* and *body*; also as an earlier version wrote it, without our markers."""
     earlier = "\n".join(line for line in body.split("\n") if line not in (BEGIN, END))
-    return text_digest(issue.title, issue.body) in (text_digest(title, body), adopted_revision(title, earlier))
+    return text_digest(issue.title, issue.body) in (text_digest(title, body), adopted_digest(title, earlier))
 
 
 def keep_current(app: App, world: World, state: TaskState, shown: str) -> str:

@@ -13,7 +13,7 @@ from irontree.app import App
 from irontree.domain.checks import CheckReport, CheckResult, coverage
 from irontree.domain.comments import decide_promotion, document_name, short_title
 from irontree.domain.external import MERGED_WITHOUT
-from irontree.domain.plan import Criterion, Plan, PlanNode, PublishPolicy, Shell
+from irontree.domain.plan import Plan, PlanNode, PublishPolicy, Shell
 from irontree.domain.state import TaskState
 from irontree.errors import (
     FORGE_FAILED,
@@ -32,7 +32,6 @@ from irontree.services.record import (
     docs_trailer,
     merge_message,
     merge_ref,
-    quiet,
     request_branch,
     summary,
 )
@@ -441,15 +440,11 @@ def _body(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, 
     return app.renderer.render(
         "issues/request.md",
         number=state.issue_number,
-        node=node.model_copy(update={"description": quiet(node.description)}),
+        node=node,
         parent=f"#{parent.issue_number}" if parent else None,
-        coverage=tuple(item._replace(criterion=_quiet(item.criterion)) for item in covered),
+        coverage=covered,
         closes=closing_policy(app, node) == "auto",
     )
-
-
-def _quiet(criterion: Criterion) -> Criterion:
-    return criterion.model_copy(update={"text": quiet(criterion.text)})
 
 
 def _say_verified(app: App, report: CheckReport) -> None:

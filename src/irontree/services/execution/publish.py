@@ -19,6 +19,7 @@ from irontree.domain.events import (
     TaskReAdopted,
     TaskReapprovalRequired,
 )
+from irontree.domain.ids import digest_of
 from irontree.domain.issues import Issue
 from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import AT_FIRST, Phase, TaskState
@@ -30,7 +31,7 @@ from irontree.services.delivery.issue_text import issue_body
 from irontree.services.proposals.adoption import number_of
 from irontree.services.proposals.approval import publication_order
 from irontree.services.proposals.sources import newest_plan
-from irontree.services.record import World, archive_path, closing_policy, read_world, record, snapshot
+from irontree.services.record import World, archive_path, closing_policy, is_approved_for, read_world, record, snapshot
 from irontree.services.views.report import write_brief
 from irontree.services.work.preflight import is_as_approved, is_changed
 
@@ -64,7 +65,7 @@ def publish(app: App, *plans: Plan) -> PublishedNodes:
 
 def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode, int, PublicationStatus]]:
     # The only task of an adopted issue was never removed from its plan.
-    previous = None if plan.adoption else newest_plan(app, plan.spec_path, besides=plan.spec_revision)
+    previous = None if plan.adoption else newest_plan(app, plan.spec_path, besides=plan)
     numbers = {key: state.issue_number for key, state in world.states.items()}
     there = _IssuesThere(app, tuple(node.task_key for node in plan.nodes if node.task_key not in world.states))
     for node in publication_order(plan.nodes):
@@ -90,11 +91,11 @@ def cut_short(app: App, world: World) -> tuple[Plan, ...]:
         for key, plan in world.plans.items()
         if key not in world.cancelled and _is_due(app, plan, world.approved[key], world.states.get(key))
     )
-    return tuple({plan.spec_revision: plan for plan in unfinished}.values())
+    return tuple({digest_of(plan): plan for plan in unfinished}.values())
 
 
 def _is_due(app: App, plan: Plan, node: PlanNode, state: TaskState | None) -> bool:
-    return state is None or (state.approved_revision != plan.spec_revision and _is_renewed(app, plan, node, state))
+    return state is None or (not is_approved_for(app, state, plan) and _is_renewed(app, plan, node, state))
 
 
 def _publish_node(
@@ -244,7 +245,7 @@ def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:
         "max_retry_count": plan.policy.retries_of(node),
     }
     event = _adopted(app, plan.adoption, renewed, values) if plan.adoption else _published(node, values)
-    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | renewed)
+    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | {"approved_digest": digest_of(plan)} | renewed)
 
 
 def _published(node: PlanNode, values: Mapping[str, Any]) -> IssueEvent:
@@ -291,7 +292,7 @@ def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:
     the task is no longer done; so the plan decides, not the phase.
     """
     if plan.adoption or ((state.done or state.phase is Phase.STALE) and node.task_key in plan.reopened):
-        return state.approved_revision != plan.spec_revision
+        return not is_approved_for(app, state, plan)
     return not state.done and is_changed(app, node, state)
 
 
@@ -348,7 +349,7 @@ def release_approved(app: App, world: World, by: str = "irontree", channel: str 
     A task whose own text was approved anew begins a fresh stream instead or, if that was cut short, asks again.
     """
     states = [s for s in world.states.values() if not s.problem and s.task_key in world.plans.keys() - world.cancelled]
-    adopted = [state for state in states if state.phase is Phase.ADOPTED and _has_approval(world, state)]
+    adopted = [state for state in states if state.phase is Phase.ADOPTED and _has_approval(app, world, state)]
     for state in adopted:
         approval = world.plan(state).approval
         go_on(app, state, approval.by if approval else by, approval.channel if approval else channel)
@@ -358,9 +359,9 @@ def release_approved(app: App, world: World, by: str = "irontree", channel: str 
     return tuple(state.issue_number for state in (*adopted, *back))
 
 
-def _has_approval(world: World, state: TaskState) -> bool:
+def _has_approval(app: App, world: World, state: TaskState) -> bool:
     plan = world.plan(state)
-    return plan.approval is not None and plan.spec_revision == state.approved_revision
+    return plan.approval is not None and is_approved_for(app, state, plan)
 
 
 def go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from irontree.app import App
 from irontree.domain.decide import Decision, Halt, Scope, decide
+from irontree.domain.ids import digest_of
 from irontree.domain.loop import OPEN
 from irontree.domain.plan import Plan
 from irontree.errors import Busy
@@ -100,7 +101,7 @@ def _keys(plan: Plan) -> tuple[str, ...]:
 
 def _new_loop(app: App, plan: Plan, intent: str, keys: tuple[str, ...], shown: str) -> Loop:
     taken = not shown or shown in app.loops.ids()
-    loop_id = derive_loop_id(app, f"{plan.spec_revision}-{plan.policy.digest[:8]}") if taken else shown
+    loop_id = derive_loop_id(app, f"{digest_of(plan)}-{plan.policy.digest}") if taken else shown
     return start(app, loop_id, keys, intent=intent, query=plan.spec_path, budget=plan.budget_max_transitions)
 
 

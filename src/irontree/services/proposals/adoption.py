@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from irontree.app import App
 from irontree.domain import adoption
 from irontree.domain.adoption import Adoptable, Ineligible
-from irontree.domain.ids import adopted_revision, adopted_source
+from irontree.domain.gates import name_of
+from irontree.domain.ids import adopted_digest, adopted_source, digest_of, revision_in
 from irontree.domain.issues import Issue
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import Adoption, Plan, canonical_digest
@@ -44,7 +45,7 @@ def clash(app: App, world: World, plan: Plan) -> Ineligible | None:
             f"#{number}: task key {key} belongs to {owner.spec_path} already",
             "give the issue another title, or a line `Key: another-key`",
         )
-    twin = app.plans.load(plan.spec_revision)
+    twin = app.plans.load(digest_of(plan))
     if twin and twin.spec_path != plan.spec_path:
         return Ineligible(f"#{number} says the same as {twin.spec_path}", "close one of them, or say what differs")
     return None
@@ -57,8 +58,10 @@ def plan_for(app: App, world: World, issue: Issue, known: Mapping[int, str] | No
     """
     earlier = adopted_plan(world, issue.number)
     read = read_adoptable(app, issue, world.known_issues if known is None else known, _known_key(world, issue, earlier))
+    digest = adopted_digest(issue.title, issue.body)
     return Plan(
-        spec_revision=adopted_revision(issue.title, issue.body),
+        spec_revision=revision_in(digest),
+        digest=digest,
         spec_path=adoption.spec_path(app.forge().name, issue.number),
         source=adopted_source(issue.title, issue.body),
         nodes=(read.node,),
@@ -87,13 +90,18 @@ def adopted_plan(world: World, number: int) -> Plan | None:
     return next(plans, None)
 
 
-def approval_name(plan: Plan) -> str:
-    """What an approval of one issue names, wherever it is shown: its text, and a digest of all else that it covers.
+def approval_digest(plan: Plan) -> str:
+    """64 hex over all that an approval of one issue covers: its text, its task, its settings, its loop's budget.
 
-    That is the resulting task, because comments can add criteria and commands, its settings, and its loop's budget.
+    The task is more than the text: comments can add criteria and commands.
     """
-    rest = canonical_digest([plan.policy.digest, plan.nodes[0].digest, plan.budget_max_transitions])
-    return f"{plan.spec_revision}-{rest[:8]}"
+    covered = [plan.spec_path, digest_of(plan), plan.nodes[0].digest, plan.policy.digest, plan.budget_max_transitions]
+    return canonical_digest(covered)
+
+
+def approval_name(plan: Plan) -> str:
+    """What an approval of one issue names, wherever it is shown."""
+    return name_of(approval_digest(plan))
 
 
 def issue_now(app: App, world: World, plan: Plan) -> Plan:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.ids import digest_of
 from irontree.domain.machine import held
 from irontree.domain.plan import ExecutionPolicy, PermissionRule, Plan
 from irontree.domain.state import Phase, TaskState
@@ -55,7 +56,7 @@ def grant_permissions(app: App, issue_number: int) -> tuple[PermissionRule, ...]
             remedy="approve that first, or put it back; the rules can be added by hand with it",
         )
     others = _as_configured(app, world, rules)
-    others.pop(plan.spec_revision, None)
+    others.pop(digest_of(plan), None)
     if now.digest != wanted.digest:
         app.allow(_new(now, rules))
     for approved in (*others.values(), plan):  # its own plan last: the rules are offered as long as it lacks them
@@ -80,10 +81,10 @@ def _as_configured(app: App, world: World, rules: Sequence[PermissionRule]) -> d
     An answer that a crash cut short has added *rules* to the configuration, but perhaps not to all of these plans.
     """
     open_ones = (key for key in world.plans if key not in world.cancelled and not world.is_done(key))
-    plans = {world.plans[key].spec_revision: world.plans[key] for key in open_ones}
+    plans = {digest_of(world.plans[key]): world.plans[key] for key in open_ones}
     return {
-        revision: plan
-        for revision, plan in plans.items()
+        digest: plan
+        for digest, plan in plans.items()
         if plan.approval
         and app.policy(plan.policy.publish).digest in (plan.policy.digest, _with(plan.policy, rules).digest)
     }

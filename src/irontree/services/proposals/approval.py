@@ -71,8 +71,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
     todo = [task for task in draft.tasks if task.node.task_key not in skipped]
     return {
         "repository": app.repository.root.name,
-        # A first approval may name the document alone (R6).
-        "revision": proposal.shown_name if proposal.earlier else proposal.revision,
+        "name": proposal.name,
         "spec_path": shown_name(proposal.what),
         "tasks": tuple(_planned(task, policy) for task in draft.tasks),
         "policy": policy,

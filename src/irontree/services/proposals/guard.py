@@ -12,7 +12,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.errors import ApprovalRefused
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.proposal import DraftTask, Proposal
-from irontree.services.record import World, read_world
+from irontree.services.record import World, is_approved_for, read_world
 from irontree.services.work.preflight import is_changed
 
 
@@ -34,7 +34,7 @@ def guarded(app: App, world: World, proposal: Proposal) -> tuple[Guarded, ...]:
     """
     if proposal.approved:
         return ()
-    return tuple(_in_document(app, world, proposal) if proposal.draft.whole else _of_issues(world, proposal))
+    return tuple(_in_document(app, world, proposal) if proposal.draft.whole else _of_issues(app, world, proposal))
 
 
 def require_unguarded(app: App, proposal: Proposal) -> None:
@@ -50,10 +50,10 @@ def require_unguarded(app: App, proposal: Proposal) -> None:
         )
 
 
-def _of_issues(world: World, proposal: Proposal) -> Iterator[Guarded]:
+def _of_issues(app: App, world: World, proposal: Proposal) -> Iterator[Guarded]:
     for task in proposal.due:
         if gate := gate_of_issue(world, task.plan):
-            yield Guarded(task.number, gate, _how(task, world.states.get(task.node.task_key)))
+            yield Guarded(task.number, gate, _how(app, task, world.states.get(task.node.task_key)))
 
 
 def gate_of_issue(world: World, plan: Plan) -> Gate | None:
@@ -62,11 +62,11 @@ def gate_of_issue(world: World, plan: Plan) -> Gate | None:
     return _gate(world.plans.get(key, plan), key)
 
 
-def _how(task: DraftTask, state: TaskState | None) -> str:
+def _how(app: App, task: DraftTask, state: TaskState | None) -> str:
     number = task.number
     if state and state.phase in (Phase.ADOPTED, Phase.STALE):
         return f"comment `/approve {approval_name(task.plan)}` on issue #{number}"
-    same_text = state is not None and state.approved_revision == task.plan.spec_revision
+    same_text = state is not None and is_approved_for(app, state, task.plan)
     ask = f"irontree run issue-{number}" if same_text else f"irontree task adopt issue-{number}"
     return f"`{ask}` has issue #{number} ask; then comment there"
 
@@ -86,7 +86,7 @@ def _in_document(app: App, world: World, proposal: Proposal) -> Iterator[Guarded
 def _how_in_document(state: TaskState, proposal: Proposal) -> str:
     number = state.issue_number
     if state.phase is Phase.STALE:
-        return f"comment `/approve {proposal.shown_name}` on issue #{number}"
+        return f"comment `/approve {proposal.name}` on issue #{number}"
     return f"comment on issue #{number} once it asks: its loop or `irontree run issue-{number}` comes to that"
 
 

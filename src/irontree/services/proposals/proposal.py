@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from irontree.app import App
-from irontree.domain.gates import require_typed
+from irontree.domain.gates import name_of, require_typed
 from irontree.domain.graph import Graph
 from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.errors import ApprovalRefused
@@ -57,10 +57,10 @@ class Draft:
 
     what: str
     """What is to be approved, for display: the path of a document, or the query."""
-    name: str
-    """What an approval names, `CONTENT-SETTINGS`: 8 hex digits for the tasks, 8 for the settings approved with them."""
+    digest: str
+    """64 hex over the tasks, their texts, and all settings that are approved with them."""
     says: str
-    """The phrase before the name or revision in the refusal of another one: `SPEC.md is revision`."""
+    """The phrase before the name in the refusal of another one: `SPEC.md is`."""
     tasks: tuple[DraftTask, ...]
     plans: tuple[DraftPlan, ...]
     """The plans to write; tasks that were approved before and join unchanged have none."""
@@ -70,7 +70,7 @@ class Draft:
     whole: bool = False
     """Whether one plan holds all tasks: tasks removed from it are cancelled, and it replaces loops over other tasks.
 
-    Otherwise each task has its own plan, and the name covers everything that was shown.
+    Otherwise each task has its own plan.
     """
     look: str = "look at it again and approve what it is now:"
     """How to see the present content; the name follows."""
@@ -136,14 +136,19 @@ class Proposal:
         return self.draft.what
 
     @property
+    def digest(self) -> str:
+        """64 hex over everything that an approval covers; for a document, also over what it replaces (R6)."""
+        return canonical_digest([self.draft.digest, self.stamp]) if self.draft.whole else self.draft.digest
+
+    @property
     def name(self) -> str:
-        """What an approval names: the tasks and the settings approved with them."""
-        return self.draft.name
+        """What an approval names, on every surface and in every way to give it: the beginning of the digest."""
+        return name_of(self.digest)
 
     @property
     def revision(self) -> str:
-        """The name of the tasks alone; for a document its Spec Revision, which does not cover the settings."""
-        return self.name.partition("-")[0] if self.draft.whole else self.name
+        """The Spec Revision of a document: the label of its text in events and issues."""
+        return self.draft.plans[0].plan.spec_revision if self.draft.whole else ""
 
     @property
     def earlier(self) -> Plan | None:
@@ -207,7 +212,7 @@ class Proposal:
     def stamp(self) -> str:
         """Everything else that was shown: the plan that is replaced, what happens to its tasks, which loops are open.
 
-        For a document 8 hex digits; for issues the loop that continues and its skipped tasks. `new` if there is none.
+        For a document a digest; for issues the loop that continues and its skipped tasks. `new` if there is none.
         """
         if not self.draft.whole:
             return " ".join((self.open_loop.id, *self.skipped)) if self.open_loop else NEW
@@ -217,15 +222,7 @@ class Proposal:
         earlier = self.earlier.model_dump(mode="json") if self.earlier else None
         removed = [node.task_key for node in draft.removed]
         loops = [[loop.id, *loop.keys] for loop in self.open_loops]
-        return canonical_digest([earlier, draft.changed_done, draft.grown, removed, loops])[:8]
-
-    @property
-    def shown_name(self) -> str:
-        """The name as form, comment, listing and command show it; of a document approved before, with the stamp.
-
-        It may be given days later (R6). Every way to approve takes it.
-        """
-        return f"{self.name}-{self.stamp}" if self.draft.whole and self.stamp != NEW else self.name
+        return canonical_digest([earlier, draft.changed_done, draft.grown, removed, loops])
 
     @property
     def approved(self) -> bool:
@@ -245,38 +242,24 @@ class Proposal:
         skipped = ", ".join(self.skipped)
         if self.draft.whole:
             without = f", without what was skipped in loop {self.loop_id}: {skipped}" if skipped else ""
-            return f"Revision {self.revision} was approved by {self.approved_by}{without}"
+            return f"{self.what}, revision {self.revision}, was approved by {self.approved_by}{without}"
         without = f", in which these were skipped: {skipped}" if skipped else ""
         return f"All of {self.what} is approved, and in loop {self.loop_id}{without}"
 
     def require_named(self, given: str) -> None:
-        """Raise ApprovalRefused unless *given* (case-insensitive) names the tasks and the settings as they are now.
+        """Raise ApprovalRefused unless *given* (case-insensitive) names everything that an approval covers now.
 
-        A document's revision alone does not cover the settings: it suffices for the first approval, and while they are
-        those that were approved last (R6). A stamp after both covers everything else that was shown.
+        It may be given days after it was shown (R6). More digits than the name has are compared too.
         """
-        self.require_tasks(given)
-        _, settings, stamp, *_ = (*given.lower().split("-"), "", "")
-        if settings and settings != self.name.partition("-")[2]:
-            raise self.refused("the settings (commands, agent, workspace, budgets, ...) are not those that were shown")
-        if stamp and stamp != self.stamp:
-            raise self.refused(f"what approving {self.what} would do changed while it was looked at")
-        if not settings and self.earlier and self.earlier.policy != self.draft.policy:
-            raise self.refused(
-                f"the settings changed since the last approval, and {self.revision} names the document alone"
-            )
-
-    def require_tasks(self, given: str) -> None:
-        """Raise ApprovalRefused unless *given* (case-insensitive) names these tasks, with whatever settings."""
-        require_typed(given, self.name, enough=self.revision)
-        named = given.lower().partition("-")[0] if self.draft.whole else given
-        if named.lower() != self.revision:
-            words = f"revision {named}" if self.draft.whole else named
-            raise self.refused(f"{words} was approved, but {self.draft.says} {self.revision}")
+        given = given.strip().lower()
+        require_typed(given, self.digest)
+        if not self.digest.startswith(given):
+            raise self._refused_as_other(given)
 
     def require_as_shown(self, shown: Proposal) -> None:
         """Raise ApprovalRefused unless approving does what *shown*, read earlier from the same source, said."""
-        self.require_named(shown.name)
+        if self.draft.digest != shown.draft.digest:
+            raise self._refused_as_other(shown.name)
         if self.stamp != shown.stamp and self.draft.whole:
             raise self.refused(f"what approving {self.what} would do changed while it was looked at")
         if self.stamp != shown.stamp:
@@ -294,9 +277,15 @@ class Proposal:
                     remedy="answer in the issue: edit it, or add a comment with the criteria",
                 )
 
+    def _refused_as_other(self, name: str) -> ApprovalRefused:
+        return self.refused(
+            f"{name} was approved, but {self.draft.says} {self.name} now: its text, its settings (commands, agent, "
+            "workspace, budgets, ...) or what it replaces is not what was shown"
+        )
+
     def refused(self, found: str) -> ApprovalRefused:
         """The error for an approval that does not match this proposal."""
-        return ApprovalRefused(found, remedy=f"{self.draft.look} {self.shown_name}")
+        return ApprovalRefused(found, remedy=f"{self.draft.look} {self.name}")
 
 
 WAYS: Final = {
@@ -330,7 +319,7 @@ def propose_from(
     if again:
         return proposal
     loop = _loop_over(app, world, proposal)
-    return replace(proposal, loop_id=loop.id if loop else derive_loop_id(app, proposal.name))
+    return replace(proposal, loop_id=loop.id if loop else derive_loop_id(app, proposal.digest))
 
 
 def _loop_over(app: App, world: World, proposal: Proposal) -> Loop | None:

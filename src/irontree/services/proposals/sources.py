@@ -11,6 +11,7 @@ from irontree.app import App
 from irontree.domain.adoption import Ineligible
 from irontree.domain.commands import Issues, OpenIssues
 from irontree.domain.graph import Graph
+from irontree.domain.ids import digest_of
 from irontree.domain.issues import Issue
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, canonical_digest
@@ -19,7 +20,7 @@ from irontree.domain.state import ADOPTED, Phase, TaskState
 from irontree.errors import NeedsBreakdown, NotEligible, NothingToDo, RequirementsRefused
 from irontree.services.proposals.adoption import (
     adopted_plan,
-    approval_name,
+    approval_digest,
     clash,
     issue_now,
     number_of,
@@ -37,7 +38,7 @@ from irontree.services.proposals.proposal import (
     Proposal,
     propose_from,
 )
-from irontree.services.record import World, archive_path, read_world
+from irontree.services.record import World, archive_path, is_approved_for, read_world
 from irontree.services.views.overview import phase_words, waits_for
 from irontree.services.work.preflight import changed_since_approval, is_changed
 
@@ -79,13 +80,13 @@ def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: b
     _refuse_foreign_keys(world, requirements, spec_path)
     known = newest_plan(app, spec_path)
     policy = app.policy(known.policy.publish if known else None)
-    same = known and known.spec_revision == requirements.revision and known.policy == policy
+    same = known and digest_of(known) == requirements.digest and known.policy == policy
     named = known and (known.loop_mode or not loop_mode)
     plan = _plan(app, requirements, policy)
     return Draft(
         what=spec_path,
-        name=f"{requirements.revision}-{policy.digest[:8]}",
-        says=f"{spec_path} is revision",
+        digest=_document_digest(plan),
+        says=f"{spec_path} is",
         tasks=tuple(_tasks(app, world, plan)),
         plans=(DraftPlan(plan, known),),
         policy=policy,
@@ -110,9 +111,16 @@ def propose(
     return propose_from(app, DocumentSource(spec_path, loop_mode), intent or spec_path, choices)
 
 
+def _document_digest(plan: Plan) -> str:
+    nodes = [node.digest for node in plan.nodes]
+    covered = [plan.spec_path, digest_of(plan), nodes, plan.policy.digest, plan.budget_max_transitions]
+    return canonical_digest(covered)
+
+
 def _plan(app: App, requirements: Requirements, policy: ExecutionPolicy) -> Plan:
     return Plan(
         spec_revision=requirements.revision,
+        digest=requirements.digest,
         spec_path=requirements.name,
         source=requirements.source,
         nodes=requirements.nodes,
@@ -153,10 +161,11 @@ def _removed(world: World, known: Plan | None, requirements: Requirements) -> tu
     return tuple(node for node in gone if not (state := world.states.get(node.task_key)) or not state.done)
 
 
-def newest_plan(app: App, spec_path: str, besides: str = "") -> Plan | None:
-    """The document's most recently approved plan, ignoring the revision *besides*; None if it has none."""
-    plans = (app.plans.load(revision) for revision in reversed(app.plans.revisions()) if revision != besides)
-    return next((plan for plan in plans if plan and plan.spec_path == spec_path), None)
+def newest_plan(app: App, spec_path: str, besides: Plan | None = None) -> Plan | None:
+    """The document's most recently approved plan, ignoring *besides* and what has its text; None if it has none."""
+    plans = (app.plans.load(revision) for revision in reversed(app.plans.revisions()))
+    of_document = (plan for plan in plans if plan and plan.spec_path == spec_path)
+    return next((plan for plan in of_document if not besides or digest_of(plan) != digest_of(besides)), None)
 
 
 def _relative(app: App, document: Path) -> str:
@@ -231,8 +240,8 @@ class IssueSource:
         budget = app.preferences().loop_budget or default_budget(len(tasks))
         return Draft(
             what=asked.query,
-            name=_name(asked.query, tasks, policy, budget),
-            says=f"what {asked.query} resolves to now is",
+            digest=_digest(asked.query, tasks, policy, budget),
+            says=f"what {asked.query} resolves to is",
             tasks=tasks,
             plans=tuple(DraftPlan(task.plan, world.plans.get(task.node.task_key)) for task in tasks if task.due),
             policy=policy,
@@ -253,8 +262,8 @@ class AdoptedSource:
         now, number = issue_now(app, world, self.plan), number_of(self.plan)
         return Draft(
             what=now.spec_path,
-            name=approval_name(now),
-            says=f"#{number} as it is now is",
+            digest=approval_digest(now),
+            says=f"#{number} is",
             tasks=(DraftTask(now.nodes[0], now, "adopted", number, due=True),),
             plans=(DraftPlan(now, self.plan),),
             policy=now.policy,
@@ -268,13 +277,13 @@ def resolve(app: App, asked: Issues | OpenIssues, words: str) -> Proposal:
     return propose_from(app, IssueSource(asked), words)
 
 
-def _name(query: str, tasks: Sequence[DraftTask], policy: ExecutionPolicy, budget: int) -> str:
-    """Digests of the exact tasks with their texts, and of all their settings; a single issue has its own name."""
+def _digest(query: str, tasks: Sequence[DraftTask], policy: ExecutionPolicy, budget: int) -> str:
+    """Over the exact tasks with their texts and all their settings; a single issue has its own name."""
     if len(tasks) == 1 and tasks[0].plan.adoption:
-        return approval_name(tasks[0].plan)
-    texts = [[task.number, task.status, task.plan.spec_revision, task.node.digest] for task in tasks]
+        return approval_digest(tasks[0].plan)
+    texts = [[task.number, task.status, digest_of(task.plan), task.node.digest] for task in tasks]
     settings = [policy.digest, budget, *(task.plan.policy.digest for task in tasks)]
-    return f"{canonical_digest([query, *texts])[:8]}-{canonical_digest(settings)[:8]}"
+    return canonical_digest([query, texts, settings])
 
 
 def _of_another_policy(task: DraftTask, shown: ExecutionPolicy) -> Iterable[str]:
@@ -373,7 +382,7 @@ def _adopted(
     if problem := clash(app, world, plan):
         return _left_out(issue, problem)
     earlier = adopted_plan(world, issue.number)
-    same_text = state is not None and state.approved_revision == plan.spec_revision
+    same_text = state is not None and is_approved_for(app, state, plan)
     if state and state.done and same_text:
         return Excluded(issue.number, issue.title, DONE, finished=True)
     if state and earlier and same_text and _is_in_force(earlier, plan, state):

@@ -59,7 +59,7 @@ def _command(question: Question, choice: Choice) -> str:
         loop_id=question.loop_id,
         task_key=shell_word(question.task_key or ""),
         document=shell_path(question.document),
-        revision=question.revision or "REVISION",
+        revision=question.revision or "NAME",
         extend=shell_word(f"loop=extend:{amount}"),
     )
 

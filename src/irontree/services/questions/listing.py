@@ -12,6 +12,7 @@ from irontree.app import App
 from irontree.domain.decide import ISSUES_EVERY, Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.external import BY_CHECK
 from irontree.domain.halt import Choice
+from irontree.domain.ids import digest_of
 from irontree.domain.meta import Meta
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
@@ -66,7 +67,7 @@ class Revisions:
         plan = world.plans.get(question.task_key or "")
         if plan is None or plan.adoption is None:
             return _approvable_now(app, plan)
-        key, now = (app.repository.id, question.key, plan.spec_revision), self.clock()
+        key, now = (app.repository.id, question.key, digest_of(plan)), self.clock()
         at, found = self._read.get(key, (now - self.every.total_seconds(), Approvable()))
         if now - at >= self.every.total_seconds():
             found = _approvable_now(app, plan)
@@ -151,9 +152,7 @@ def _approvable_now(app: App, plan: Plan | None) -> Approvable:
         wanted = propose_again(app, plan)
     except UNREADABLE as error:
         return Approvable(unreadable=in_words(error))
-    return Approvable(
-        wanted.shown_name, left_open=tuple(one for task in wanted.due for one in task.node.open_questions)
-    )
+    return Approvable(wanted.name, left_open=tuple(one for task in wanted.due for one in task.node.open_questions))
 
 
 # --- Open questions with their links

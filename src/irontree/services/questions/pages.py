@@ -132,7 +132,7 @@ def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
     try:
         now = propose_again(app, plan)
         return {
-            "revision": now.shown_name,
+            "revision": now.name,
             "diff": diff_of(plan, now.draft.plans[0].plan.source, now.draft.policy),
             "before": before_words(world, now),
             "changes": changes_of(plan.nodes, now.draft.nodes),

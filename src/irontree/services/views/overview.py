@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from irontree.app import App
+from irontree.domain.ids import digest_of
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import shell_path
@@ -14,7 +15,7 @@ from irontree.domain.timestamps import utc_text
 from irontree.ports import Holder
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, left_out, read_loops
-from irontree.services.record import World, read_world
+from irontree.services.record import World, plan_file, read_world
 
 SERVING: Final = "serving"
 """The lock (`App.alive`) of the terminal that serves a repository's flows."""
@@ -94,7 +95,7 @@ def overview(app: App) -> Overview:
 def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence[str]) -> Overview:
     """The overview of the repository, from what was already read."""
     driver = app.driver.holder()
-    cut_off = () if driver else half_published(world)  # a driver is publishing, or will continue that
+    cut_off = () if driver else half_published(app, world)  # a driver is publishing, or will continue that
     not_backed_up, overdue = backup_trouble(app) or (None, False)
     return Overview(
         issues=tuple(_row(app, world, state) for state in tree_order(world)),
@@ -114,7 +115,7 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
     )
 
 
-def half_published(world: World) -> Iterator[tuple[str, str, str]]:
+def half_published(app: App, world: World) -> Iterator[tuple[str, str, str]]:
     """For each approval that was cut off: its plan's file, how far it is published, and the command to continue (R6).
 
     Nothing if the log or a plan cannot be read: a task might only seem to have no issue.
@@ -122,14 +123,14 @@ def half_published(world: World) -> Iterator[tuple[str, str, str]]:
     tasks: dict[str, list[str]] = {}
     for key, plan in world.plans.items():
         if key not in world.cancelled and not world.problems:
-            tasks.setdefault(plan.spec_revision, []).append(key)
-    for revision, keys in tasks.items():
+            tasks.setdefault(digest_of(plan), []).append(key)
+    for keys in tasks.values():
         there = sum(key in world.states for key in keys)
         if there < len(keys):
             plan = world.plans[keys[0]]
-            what = f"approved revision {revision} is only partly published: {there} of {len(keys)}"
+            what = f"approved revision {plan.spec_revision} is only partly published: {there} of {len(keys)}"
             words = f"adopt issue-{plan.adoption.issue_number}" if plan.adoption else shell_path(plan.spec_path)
-            yield f".mino/plans/{revision}.yml", what, f"irontree task {words}"
+            yield plan_file(app, plan), what, f"irontree task {words}"
 
 
 def _stale_lease(app: App) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from irontree.app import App
 from irontree.domain.budgets import unreadable
 from irontree.domain.decide import may_start, next_try, step_for
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
-from irontree.domain.ids import adopted_revision
+from irontree.domain.ids import adopted_source
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.spec import read_requirements, reads_as
 from irontree.domain.state import Phase, TaskState
@@ -28,14 +28,14 @@ from irontree.errors import (
     RequirementsRefused,
 )
 from irontree.ports import Blocker, Forge, RepositoryFacts
-from irontree.services.record import World, record
+from irontree.services.record import World, approved_plan, is_approved_for, record
 from irontree.services.views.history import step_command
 from irontree.services.views.overview import waits_for
 
 
 def is_changed(app: App, node: PlanNode, state: TaskState) -> bool:
     """Whether the task's own text differs from what its stream was approved for (staleness is per node, R7)."""
-    earlier = app.plans.load(state.approved_revision)
+    earlier = approved_plan(app, state)
     known = next((known for known in earlier.nodes if known.task_key == node.task_key), node) if earlier else node
     return known.digest != node.digest
 
@@ -78,10 +78,10 @@ def _change(app: App, world: World, state: TaskState) -> str | None:
 
 def _edited(app: App, plan: Plan, number: int, state: TaskState) -> str | None:
     """The change if title or body of an adopted issue differ now; an issue that is gone has not changed."""
-    if plan.spec_revision != state.approved_revision:  # re-adopting it was cut short, perhaps before its approval
+    if not is_approved_for(app, state, plan):  # re-adopting it was cut short, perhaps before its approval
         return f"#{number} was taken in anew"
     issue = app.forge().read_issue(number)
-    if issue is None or adopted_revision(issue.title, issue.body) == plan.spec_revision:
+    if issue is None or adopted_source(issue.title, issue.body) == plan.source:
         return None
     return f"title or text of #{number} is not what was approved"
 

@@ -92,7 +92,7 @@ def test_the_log_is_backed_up_behind_an_approval(scene, way):
             backed_up.append((scene.events(), len(scene.loops.ids())))
 
     scene.repository = Watched(scene.repository, ["back_up"], tell)
-    way(scene.app, proposal, proposal.revision, "ada")
+    way(scene.app, proposal, proposal.name, "ada")
     assert backed_up == [(["task_published"], int(way is approve))]
 
 
@@ -191,9 +191,9 @@ def test_the_wrong_revision_is_refused_with_the_right_one(pending):
     run_again = answer_issue(pending.app, 1, sends_back("again"))
     assert run_again.phase is Phase.READY
     assert run(pending.app, 1).phase is Phase.STALE
-    with pytest.raises(AnswerRefused, match="revision deadbeef was approved") as refused:
+    with pytest.raises(AnswerRefused, match="that does not name an approval") as refused:
         answer_issue(pending.app, 1, Answer("approve", "ada", revision="deadbeef"))
-    assert refused.value.remedy.endswith(f"approve what it is now: {propose(pending.app, spec).shown_name}")
+    assert refused.value.remedy.endswith(f"type its name: {propose(pending.app, spec).name}")
 
 
 # --- of a loop -----------------------------------------------------------------------------------------

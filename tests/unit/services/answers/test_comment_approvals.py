@@ -22,7 +22,7 @@ from tests.support.issues import CLEAR, authorise, edit, say, write
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import Scene
 
-APPROVE = re.compile(r"^`(/approve ([0-9a-f]{8}-[0-9a-f]{8}))`$", re.MULTILINE)
+APPROVE = re.compile(r"^`(/approve ([0-9a-f]{16}))`$", re.MULTILINE)
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_an_edit_is_asked_about_though_nobody_comments_and_another_question_is_o
         "/approve 00000000-00000000",
         "/approve",
         "/accept",
-        "- /Stop.",
+        "/Stop.",
     ],
 )
 def test_no_answer_changes_what_an_approval_names(waiting, answer: str):
@@ -299,7 +299,7 @@ def test_two_people_may_be_needed_and_each_says_the_same_name(scene):
 def test_a_name_that_was_cut_is_repeated_as_it_was_typed(waiting):
     look(waiting.app)
     [command] = asks(waiting)
-    half = command.partition(" ")[2].partition("-")[0]
+    half = command.partition(" ")[2][:8]
     say(waiting, 1, f"/approve {half}", author="alice")
     assert outcomes(waiting) == [("alice", "refused")]
-    assert f"was not taken: revision {half} is only the beginning of {name(waiting)}" in waiting.comments()[-1]
+    assert f"was not taken: that is only the beginning of {name(waiting)}" in waiting.comments()[-1]

@@ -95,7 +95,7 @@ def test_more_attempts_are_allowed_by_their_number(scene):
     scene.agent = ScriptedAgent(*[does(greet_txt="bye")] * 4)
     scene.drive(scene.start(ONE_TASK))
     assert scene.state().phase is Phase.TERMINAL
-    says(scene, "- /retry 2 with more care")
+    says(scene, "/retry 2 with more care")
     assert outcomes(scene) == [("alice", "taken")]
     assert scene.state().max_retry_count == 5
 

@@ -47,7 +47,7 @@ def test_a_tree_in_mid_work_proves_itself_too(scene):
 def test_a_plan_that_keeps_what_its_document_lost_proves_itself(scene):
     scene.publish(SPEC)
     proposal = propose(scene.app, scene.write(ONE_TASK), choices=ApprovalChoices(keep_removed=True))
-    assert write_plan(scene.app, proposal, proposal.revision, "ada").kept
+    assert write_plan(scene.app, proposal, proposal.name, "ada").kept
     assert found(scene) == []
 
 

@@ -95,7 +95,7 @@ def test_a_comment_that_asks_says_what_each_answer_does_before_what_to_type_on_a
         "Action: Look at it. Answer here, each in a comment of its own:",
         "- `/accept`: accept this commit",
         "- `/send-back NOTE`: send back with a note",
-        "- `/skip greeting`: skip this task and what depends on it (also skips #2 Close)",
+        "- `/skip greeting`: skip this task and what depends on it (also skips #\N{ZERO WIDTH SPACE}2 Close)",
         "- `/stop`: stop the whole loop",
         "On a terminal: `irontree checkup accept issue-1` or `irontree checkup reject issue-1 'NOTE'`",
     )

@@ -141,7 +141,7 @@ def test_sending_back_runs_no_check_again_whatever_was_approved_since(scene):
     scene.checks.commands.clear()
     scene.policy = scene.policy.model_copy(update={"checks": (Shell(name="all", run="has README.md"),)})
     proposal = propose(scene.app, scene.root / "SPEC.md")
-    write_plan(scene.app, proposal, proposal.revision, "ada")
+    write_plan(scene.app, proposal, proposal.name, "ada")
     send_back(scene.app, 1, Decider("ada", "prettier please"))
     assert scene.checks.commands == []
 
@@ -174,7 +174,7 @@ def test_a_parent_is_done_by_its_children(scene):
 
 def test_a_container_without_children_is_never_complete(scene):
     proposal = propose(scene.app, scene.write(ONE_TASK))
-    plan = write_plan(scene.app, proposal, proposal.revision, "ada")
+    plan = write_plan(scene.app, proposal, proposal.name, "ada")
     node = plan.nodes[0].model_copy(update={"shape": "composite", "executability": "container"})
     scene.plans.save(plan.model_copy(update={"nodes": (node,)}))
     publish(scene.app, scene.plans.load(plan.spec_revision))

@@ -23,7 +23,7 @@ KEYS = [GREETING, PARTS, ONE, TWO, CLOSE]
 
 def approved(scene: Scene, text: str = SPEC):
     proposal = propose(scene.app, scene.write(text))
-    return write_plan(scene.app, proposal, proposal.revision, "ada")
+    return write_plan(scene.app, proposal, proposal.name, "ada")
 
 
 def status(published) -> list[str]:

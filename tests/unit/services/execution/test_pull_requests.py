@@ -54,8 +54,8 @@ def test_the_request_closes_its_issue_and_names_its_parent(scene: Scene):
 def test_what_the_document_says_closes_no_other_issue_and_calls_nobody(scene: Scene):
     work(scene, ONE_TASK.replace("\n- [ ] it says hello", "\nCloses #9.\n\n- [ ] it fixes #7 for @torvalds, not a@b.c"))
     body = request(scene).body
-    assert "Closes, see #9." in body
-    assert "it fixes, see #7 for @\N{ZERO WIDTH SPACE}torvalds, not a@b.c" in body
+    assert "Closes #\N{ZERO WIDTH SPACE}9." in body
+    assert "it fixes #\N{ZERO WIDTH SPACE}7 for @\N{ZERO WIDTH SPACE}torvalds, not a@" in body
     assert "Closes #1\n" in body
 
 

@@ -23,7 +23,7 @@ def put(scene: Scene, text: str) -> object:
 
 def put_stepwise(scene: Scene, text: str) -> object:
     proposal = propose(scene.app, scene.write(text), loop_mode=False)
-    return approve_stepwise(scene.app, proposal, proposal.revision, "ada")
+    return approve_stepwise(scene.app, proposal, proposal.name, "ada")
 
 
 def answer(scene: Scene, text: str) -> object:

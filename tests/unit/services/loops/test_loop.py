@@ -99,7 +99,7 @@ def test_the_loop_of_another_document_is_left_alone(scene):
     first = scene.start(ONE_TASK)
     (scene.root / "OTHER.md").write_text("# Other\n\n## Close\n\n- [ ] closed `$ has close.txt`\n")
     proposal = propose(scene.app, scene.root / "OTHER.md")
-    approve(scene.app, proposal, proposal.revision, "ada")
+    approve(scene.app, proposal, proposal.name, "ada")
     assert read(scene, first).entity.status == "running"
 
 
@@ -107,7 +107,7 @@ def test_a_loop_that_is_at_work_is_not_replaced_and_nothing_is_written(scene):
     first = scene.start(ONE_TASK)
     proposal = propose(scene.app, scene.write(SPEC))
     with scene.lease.hold(first.id), pytest.raises(Busy, match="at work on SPEC"):
-        approve(scene.app, proposal, proposal.revision, "ada")
+        approve(scene.app, proposal, proposal.name, "ada")
     assert scene.plans.load(proposal.revision) is None
     assert scene.loops.ids() == (first.id,)
 
@@ -127,7 +127,7 @@ def test_the_same_proposal_shows_the_same_loop_at_any_time_but_for_the_minute(sc
     later = propose(scene.app, document)
     assert first.loop_id == again.loop_id
     assert later.loop_id == "2026-04-22-1300-" + first.loop_id[-6:]
-    loop = approve(scene.app, later, later.revision, "ada")
+    loop = approve(scene.app, later, later.name, "ada")
     assert loop.id == later.loop_id
     loops.cancel(scene.app, loop.id, "ada")
     assert scene.start(ONE_TASK).id != loop.id, "the same, approved twice within a minute"
@@ -141,7 +141,7 @@ def test_a_finished_document_shows_the_loop_that_finished_it_unless_a_task_begin
     scene.write(ONE_TASK.replace("it says hello", "it greets"))
     assert propose(scene.app, document).loop_id == finished.id, "it stays done"
     again = propose(scene.app, document, choices=ApprovalChoices(reopen_done=True))
-    assert approve(scene.app, again, again.revision, "ada").id == again.loop_id != finished.id
+    assert approve(scene.app, again, again.name, "ada").id == again.loop_id != finished.id
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
@@ -153,9 +153,9 @@ def test_a_crash_during_the_start_is_gone_on_from(scene, port, method, side):
     setattr(scene, port, Watched(getattr(scene, port), [method], dying(side)))
     proposal = propose(scene.app, scene.write(SPEC))
     with pytest.raises(Killed):
-        approve(scene.app, proposal, proposal.revision, "ada")
+        approve(scene.app, proposal, proposal.name, "ada")
     again = propose(scene.app, scene.root / "SPEC.md")
-    loop = approve(scene.app, again, again.revision, "ada")
+    loop = approve(scene.app, again, again.name, "ada")
     assert len(scene.loops.ids()) == 1
     assert scene.drive(loop, prepared(accepts())) == Halt("goal_reached")
 
@@ -240,7 +240,7 @@ def test_the_loop_to_resume_need_not_be_named_where_one_is_open(scene):
     assert loops.only_open(scene.app).id == first.id
     (scene.root / "OTHER.md").write_text("# Other\n\n## Close\n\n- [ ] closed `$ has close.txt`\n")
     proposal = propose(scene.app, scene.root / "OTHER.md", intent="OTHER.md")
-    second = approve(scene.app, proposal, proposal.revision, "ada")
+    second = approve(scene.app, proposal, proposal.name, "ada")
     with pytest.raises(NotEligible, match=r"^2 loops are open") as refused:
         loops.only_open(scene.app)
     for loop in (first, second):

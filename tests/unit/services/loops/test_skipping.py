@@ -42,7 +42,7 @@ def test_an_approval_after_a_skip_lists_what_is_left_out_and_goes_on_with_the_lo
     assert f"#2 Close: skipped in loop {reduced.id}" in shown
     assert f"irontree task resume {reduced.id} cancel" in shown
     assert "- Goal: this task is done" in shown
-    loop = approve(scene.app, proposal, proposal.revision, "ada")
+    loop = approve(scene.app, proposal, proposal.name, "ada")
     assert (loop.id, loop.keys) == (reduced.id, (GREETING,))
     assert scene.drive(loop) == Halt("goal_reached")
     assert not scene.state(CLOSE).done
@@ -53,7 +53,7 @@ def test_asking_for_the_document_again_after_a_skip_is_what_resuming_is(scene):
     reduced = without_close(scene)
     proposal = propose(scene.app, scene.root / "SPEC.md")
     assert proposal.approved_in_words.endswith(f"without what was skipped in loop {reduced.id}: {CLOSE}")
-    loop = approve(scene.app, proposal, proposal.revision, "ada")
+    loop = approve(scene.app, proposal, proposal.name, "ada")
     assert (loop.id, loop.keys) == (reduced.id, (GREETING,))
 
 
@@ -62,7 +62,7 @@ def test_what_was_skipped_is_worked_on_again_once_its_loop_was_stopped(scene):
     loops.cancel(scene.app, reduced.id, "ada")
     proposal = propose(scene.app, scene.root / "SPEC.md")
     assert proposal.skipped == ()
-    loop = approve(scene.app, proposal, proposal.revision, "ada")
+    loop = approve(scene.app, proposal, proposal.name, "ada")
     assert (loop.id != reduced.id, loop.keys) == (True, (GREETING, CLOSE))
 
 
@@ -72,7 +72,7 @@ def test_a_skipped_task_that_is_kept_in_the_plan_is_skipped_still(scene):
     assert shown.loop_id == reduced.id
     keeping = replace(shown, choices=ApprovalChoices(keep_removed=True))
     assert keeping.skipped == (CLOSE,)
-    loop = approve(scene.app, keeping, keeping.revision, "ada")
+    loop = approve(scene.app, keeping, keeping.name, "ada")
     assert (loop.id, loop.keys) == (reduced.id, (GREETING,))
 
 
@@ -80,7 +80,7 @@ def test_an_approval_of_the_same_tasks_joins_a_loop_at_work_in_which_something_w
     reduced = without_close(scene)
     proposal = propose(scene.app, scene.root / "SPEC.md")
     with scene.lease.hold(reduced.id):
-        assert approve(scene.app, proposal, proposal.revision, "ada").id == reduced.id
+        assert approve(scene.app, proposal, proposal.name, "ada").id == reduced.id
 
 
 def test_what_was_skipped_stays_skipped_when_a_form_of_the_loop_is_answered(scene):

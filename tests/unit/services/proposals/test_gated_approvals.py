@@ -178,11 +178,11 @@ def in_a_form(scene: Scene, wanted: Proposal) -> None:
 
 
 def checkup_unblock(scene: Scene, wanted: Proposal) -> None:
-    answer_issue(by(scene, "command"), 1, Answer("approve", "mallory", revision=wanted.shown_name))
+    answer_issue(by(scene, "command"), 1, Answer("approve", "mallory", revision=wanted.name))
 
 
 def in_the_issues_form(scene: Scene, wanted: Proposal) -> None:
-    answer_issue(by(scene, FORM), 1, Answer("approve", "mallory", revision=wanted.shown_name))
+    answer_issue(by(scene, FORM), 1, Answer("approve", "mallory", revision=wanted.name))
 
 
 ON_THE_ISSUE: Final = (checkup_unblock, in_the_issues_form)

@@ -30,7 +30,7 @@ def planning(tmp_path, size: int) -> int:
 def publication(tmp_path, size: int) -> int:
     scene = Scene(tmp_path / f"r{size}", tmp_path / f"c{size}")
     proposal = propose(scene.app, scene.write(document(size)))
-    plan = write_plan(scene.app, proposal, proposal.revision, "ada")
+    plan = write_plan(scene.app, proposal, proposal.name, "ada")
     return lines_run(lambda: publish(scene.app, plan))
 
 

@@ -27,7 +27,7 @@ from irontree.services.questions.questions import FORM, question_about_approval
 from tests.support.issues import CLEAR, edit, resolved, say, write
 from tests.support.world import ONE_TASK, Scene
 
-NAME = re.compile(r"(?<![\w-])[0-9a-f]{8}(?:-[0-9a-f]{8})+(?![\w-])")
+NAME = re.compile(r"(?<![\w-])[0-9a-f]{16}(?![\w-])")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def shown_of(scene: Scene, document: str, wanted: Proposal) -> dict[str, set[str
         "status, inbox as JSON": str(question_json(asked)["answers"]),
         "the form of the issue": question_text(scene.app, asked),
         "the name in that form": issue_form(scene.app, asked)["revision"],
-        "task --plan": approval_text(scene.app, wanted, loop_mode=True, answer=f"--approve {wanted.shown_name}"),
+        "task --plan": approval_text(scene.app, wanted, loop_mode=True, answer=f"--approve {wanted.name}"),
         "task --plan --json": str(plan_data(wanted)["name"]),
         "the form of intake": approval_text(scene.app, form, loop_mode=True, answer=""),
         "the form of intake, listed": str(question_json(of_form)["answers"]),
@@ -76,7 +76,7 @@ def test_an_issue_that_waits_has_one_name_on_every_surface(request, make):
     [name] = {found for body in scene.comments() for found in re.findall(r"/approve (\S+)`", body)}
     names = shown_of(scene, "#1", resolved(scene, 1))
     assert {surface: found for surface, found in names.items() if found != {name}} == {}
-    say(scene, 1, "/approve 00000000-00000000", author="alice")
+    say(scene, 1, "/approve 0000000000000000", author="alice")
     look(scene.app)
     assert f"`/approve {name}`" in scene.comments()[-1]
 
@@ -87,7 +87,7 @@ def test_a_changed_document_has_one_name_on_every_surface(scene):
     run(scene.app, 1)
     wanted = propose(scene.app, document)
     names = shown_of(scene, wanted.what, wanted)
-    assert {surface: found for surface, found in names.items() if found != {wanted.shown_name}} == {}
+    assert {surface: found for surface, found in names.items() if found != {wanted.name}} == {}
 
 
 def by_comment(scene: Scene, name: str) -> None:
@@ -136,3 +136,25 @@ def test_the_name_covers_the_budget_that_the_comment_names(adopted, again):
     if again:
         with pytest.raises(ApprovalRefused):
             resolved(adopted, 1).require_named(before)
+
+
+def test_a_name_is_sixteen_digits_or_more_of_the_whole_digest(scene):
+    """R6"""
+    proposal = propose(scene.app, scene.write(ONE_TASK))
+    for too_little in ("", proposal.name[:4], proposal.revision, proposal.digest[:15], f"{proposal.digest}0"):
+        with pytest.raises(ApprovalRefused, match=r"not named|does not name an approval|only the beginning") as refused:
+            proposal.require_named(too_little)
+        assert proposal.name in refused.value.remedy
+    for enough in (proposal.name.upper(), proposal.digest[:17], proposal.digest):
+        proposal.require_named(enough)
+    other = "f" if proposal.digest[20] != "f" else "e"
+    with pytest.raises(ApprovalRefused, match="was approved, but"):
+        proposal.require_named(f"{proposal.digest[:20]}{other}")
+
+
+def test_a_name_of_an_earlier_version_is_refused_with_the_reason(scene):
+    proposal = propose(scene.app, scene.write(ONE_TASK))
+    for earlier in ("0123abcd-4567ef89", "0123abcd-4567ef89-89abcdef"):
+        with pytest.raises(ApprovalRefused, match="as earlier versions gave it") as refused:
+            proposal.require_named(earlier)
+        assert proposal.name in refused.value.remedy

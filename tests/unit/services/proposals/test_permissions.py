@@ -170,7 +170,7 @@ def test_an_answer_given_again_reaches_the_plans_of_other_documents_too(failed):
     other = failed.root / "OTHER.md"
     other.write_text("# Other\n\n## Farewell\n\n- [ ] it says bye `$ has bye.txt`\n")
     proposal = propose(failed.app, other)
-    write_plan(failed.app, proposal, proposal.revision, "ada")
+    write_plan(failed.app, proposal, proposal.name, "ada")
     failed.allow([RULE])
     answer_issue(failed.app, 1, Answer("allow", "ada"))
     assert {plan.policy for plan in failed.world.plans.values()} == {failed.policy}

@@ -114,7 +114,7 @@ def test_an_empty_repository_has_an_empty_overview(scene):
 def test_an_approval_that_was_cut_off_is_said_with_what_goes_on_until_all_of_it_is_published(scene):
     """Ruling R6; also where not one of its tasks has an issue yet."""
     proposal = propose(scene.app, scene.write(SPEC))
-    plan = write_plan(scene.app, proposal, proposal.revision, "ada")
+    plan = write_plan(scene.app, proposal, proposal.name, "ada")
     said = f"approved revision {plan.spec_revision} is only partly published: {{}} of 5 -> irontree task SPEC.md"
     assert overview(scene.app).problems == (said.format(0),)
     with scene.driver.hold("SPEC.md, publish"):

@@ -1,0 +1,44 @@
+"""A command that somebody with write access only quotes, folds or hides in a comment: it answers nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from irontree.domain.state import Phase
+from irontree.services.answers.approve import adopt
+from irontree.services.answers.comments import look
+from tests.support.issues import resolved, say, write
+from tests.support.world import Scene, make_scene
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> Scene:
+    """Issue 1 waits for its approval."""
+    scene = make_scene(tmp_path)
+    scene.tracker.writers |= {"alice"}
+    write(scene)
+    adopt(scene.app, 1)
+    look(scene.app)
+    return scene
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "> a stranger wrote\n{}",
+        "see `this\n{}\nhere`",
+        "- a\n{}",
+        "<details><summary>The log</summary>\n\n{}\n\n</details>",
+        "See [the page](https://example.org 'of\n{}') please",
+        "![a picture\n{}](https://example.org/a.png)",
+        '<a title="\n{}\n">the page</a>',
+        "step | what\n--- | ---\n{} | it",
+    ],
+)
+def test_what_is_not_said_in_prose_approves_nothing(asking, comment):
+    command = f"/approve {resolved(asking, 1).name}"
+    say(asking, 1, comment.format(command), author="alice")
+    assert list(look(asking.app)) == []
+    assert asking.state().phase is Phase.ADOPTED
