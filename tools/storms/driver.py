@@ -64,7 +64,8 @@ POINTS: Final = (
     "project/.git/refs/irontree/issue-*/*.lock",
     "remote.git/refs/heads/*",
     "remote.git/refs/heads/*.lock",
-    "home/.cache/irontree/*/run/.git/index.lock",
+    "home/.local/state/irontree/*/run.index.lock",
+    "home/.local/state/irontree/*/store.git/refs/made/*",
     "home/.cache/irontree/*/verify/.git/HEAD",
     "home/.local/state/irontree/*/server.json",
 )

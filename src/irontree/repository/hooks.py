@@ -36,7 +36,7 @@ _GIT: Final = (
     *("-c", "commit.gpgSign=false", "-c", "core.quotePath=false", "-c", "submodule.recurse=false"),
 )
 _SETTLE: Final = """\
-export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0=false
+export GIT_DIR=.git GIT_WORK_TREE=. GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.fsmonitor GIT_CONFIG_VALUE_0=false
 git status --porcelain -z --untracked-files=all --no-renames && git reset --quiet --hard && git clean -ffdq
 """
 """Says what the hooks left beside the commit, and brings the files to what was committed."""

@@ -66,6 +66,7 @@ READING = {
         "check-ignore",
         "config --list",
         "diff",
+        "diff-index",
         "diff-tree",
         "for-each-ref",
         "log",

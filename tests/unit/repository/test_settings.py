@@ -1,4 +1,4 @@
-"""Which of the user's git settings a private workspace gets (R4)."""
+"""Which of the user's git settings the private store and the workspaces get (R4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.repository.git import Git, git_environment, workspace_environment
+from irontree.repository.git import Git, git_environment, hooks_environment, store_environment
 from irontree.repository.settings import Settings
 from tests.support.processes import children
 
@@ -36,7 +36,7 @@ def test_a_hooks_path_inside_the_worktree_is_told_from_others():
 
 
 def test_who_and_how_is_carried_over_and_where_to_is_not():
-    text = Settings(
+    settings = Settings(
         (
             ("user.email", "ada@example.com"),
             ("remote.origin.url", "https://example.com"),
@@ -44,19 +44,48 @@ def test_who_and_how_is_carried_over_and_where_to_is_not():
             ("core.worktree", "/elsewhere"),
             ("core.sshcommand", "ssh"),
             ("alias.x", "!sh"),
+            ("core.hookspath", "/home/ada/hooks"),
             ("filter.lfs.process", "git-lfs filter-process"),
+            ("filter.own.clean", "./clean"),
+            ("merge.own.driver", "./merge"),
+            ("merge.renames", "true"),
         )
-    ).for_workspace(COMMON)
+    )
+    text = settings.for_store(COMMON, ["lfs"])
+    for wanted in ("ada@example.com", "git-lfs", "renames", '[core]\n\thookspath = "/dev/null"'):
+        assert wanted in text
+    for unwanted in ("example.com/", '"store"', "elsewhere", "ssh", "alias", "./clean", "./merge", "/home/ada/hooks"):
+        assert unwanted not in text
+    assert settings.programs("filter.", ["lfs"]) == settings.programs("merge.", ()) == {"own"}
+
+
+def test_a_workspace_gets_who_commits_and_no_program_no_key_and_no_path():
+    text = Settings(
+        (
+            ("user.email", "ada@example.com"),
+            ("user.signingkey", "KEY"),
+            ("core.autocrlf", "input"),
+            ("core.excludesfile", "/home/ada/ignore"),
+            ("gpg.program", "sign"),
+            ("filter.lfs.clean", "git-lfs clean"),
+        )
+    ).for_workspace()
     assert "ada@example.com" in text
-    assert "git-lfs" in text
-    for unwanted in ("example.com/", "store", "elsewhere", "ssh", "alias", "https"):
+    assert "autocrlf" in text
+    for unwanted in ("KEY", "/home", "sign", "lfs"):
         assert unwanted not in text
 
 
 def test_large_files_are_shared_with_the_users_store():
     with_lfs = settings(filter__lfs__process="git-lfs filter-process")
-    assert f'storage = "{COMMON}/lfs"' in with_lfs.for_workspace(COMMON)
-    assert "storage" not in settings(user__name="a").for_workspace(COMMON)
+    assert f'storage = "{COMMON}/lfs"' in with_lfs.for_store(COMMON, ["lfs"])
+    assert "storage" not in with_lfs.for_store(COMMON, ())
+
+
+def test_no_address_that_the_work_names_is_asked_for_large_files():
+    """`.lfsconfig` counts only where the settings say nothing."""
+    assert ".invalid" in settings().for_store(COMMON, ["lfs"])
+    assert ".invalid" not in settings(lfs__url="https://example.com").for_store(COMMON, ["lfs"])
 
 
 values = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=30)
@@ -66,11 +95,11 @@ names = st.sampled_from(["user.name", "gpg.format", 'filter.odd "name\\.clean', 
 @given(entries=st.lists(st.tuples(names, values), max_size=5))
 def test_whatever_a_value_contains_git_reads_back_what_was_written(entries, tmp_path_factory):
     file = tmp_path_factory.mktemp("config") / "config"
-    file.write_text(Settings(tuple(entries)).for_workspace(COMMON), encoding="utf-8")
+    file.write_text(Settings(tuple(entries)).for_store(COMMON, ['odd "name\\', "a.b"]), encoding="utf-8")
     git = Git(file.parent, children(), git_environment({"PATH": "/usr/bin:/bin"}))
     found = git.repo.paths("config", "--file", str(file), "--list", "-z")
-    sealed = [("credential.helper", ""), ("url.no-push-from-a-workspace://.pushinsteadof", "")]
-    assert [tuple(entry.split("\n", 1)) for entry in found] == [*entries, *sealed]
+    ours = [("core.hookspath", "/dev/null"), ("core.protecthfs", "true"), ("core.protectntfs", "true")]
+    assert [tuple(entry.split("\n", 1)) for entry in found] == [*entries, *ours]
 
 
 def test_a_setting_without_a_value_is_true(tmp_path):
@@ -94,7 +123,14 @@ def test_the_language_of_messages_is_fixed_and_the_character_set_is_the_users():
     assert "LC_ALL" not in environment
 
 
-def test_git_in_a_workspace_never_sees_a_repository_around_it():
-    environment = workspace_environment({"GITHUB_TOKEN": "t", "GIT_DIR": "/x"}, Path("/cache/irontree/id/run"))
+def test_git_where_hooks_run_never_sees_a_repository_around_it():
+    environment = hooks_environment({"GITHUB_TOKEN": "t", "GIT_DIR": "/x"}, Path("/cache/irontree/id/hooks"))
     assert environment["GIT_CEILING_DIRECTORIES"] == "/cache/irontree/id"
     assert not {"GITHUB_TOKEN", "GIT_DIR"} & environment.keys()
+
+
+def test_git_on_the_store_signs_and_reads_no_settings_of_the_machine():
+    environment = store_environment({"GNUPGHOME": "/keys", "GIT_CONFIG_GLOBAL": "/x", "GITHUB_TOKEN": "t"})
+    assert environment["GNUPGHOME"] == "/keys"
+    assert environment["GIT_CONFIG_NOSYSTEM"] == "1"
+    assert not {"GITHUB_TOKEN", "GIT_CONFIG_GLOBAL"} & environment.keys()
