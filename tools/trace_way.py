@@ -207,7 +207,9 @@ class Stage:
         """What Prefect's API says, as it is asked by its pages."""
         port, method = json.loads((self.state / "server.json").read_text())["port"], "GET" if body is None else "POST"
         url = f"http://127.0.0.1:{port}/api/{path}"
-        return httpx.request(method, url, json=body, trust_env=False, timeout=60).raise_for_status().json()
+        user, _, password = (self.state / "password").read_text().partition(":")
+        known = httpx.BasicAuth(user, password)
+        return httpx.request(method, url, json=body, auth=known, trust_env=False, timeout=60).raise_for_status().json()
 
     def question(self) -> Any:
         """The run that asks."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from irontree.errors import IrontreeError, ServerUnavailable
-from irontree.files import close_all
+from irontree.files import close_all, remove
 from irontree.flows.server.connection import (
     LOOPBACK,
     PASSWORD,
@@ -43,7 +43,7 @@ from irontree.flows.server.database import build_template, database_trouble, ens
 from irontree.flows.server.guard import Guard, names_of
 from irontree.flows.server.links import Links
 from irontree.flows.server.listening import EVERYWHERE, is_prefect, listen
-from irontree.flows.server.password import make_password
+from irontree.flows.server.password import FILE, make_password
 
 if TYPE_CHECKING:
     import uvicorn
@@ -280,6 +280,7 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     host = place.host or LOOPBACK
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
+        keep_or_forget(state.folder, last_port, listeners[0].getsockname()[1])
         port, name = listeners[0].getsockname()[1], f"irontree-{secrets.token_hex(10)}.localhost"
         address = Address(port, os.getpid(), name, host, place.names, open=bool(place.open))
         guard = _guard_of(address, own=os.environ.get(PASSWORD), made=make_password(state.folder))
@@ -293,6 +294,15 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
             server.run(sockets=listeners)
     if not server.started:
         raise ServerUnavailable("Prefect's server ended before it answered.")
+
+
+def keep_or_forget(folder: Path, last_port: int | None, port: int) -> None:
+    """Forget the password if the last server was killed and another program has its *last_port* now.
+
+    The programs that were at work with that server send the password there; none of them finds this one at *port*.
+    """
+    if last_port not in (None, port):
+        remove(folder / FILE)
 
 
 def _guard_of(address: Address, *, own: str | None, made: str) -> Callable[[Any], Guard]:

@@ -19,6 +19,7 @@ from websockets.sync.client import connect
 from irontree.flows.server.connection import Address, ServerState, password
 from irontree.flows.server.links import LINK_SECONDS, make_link
 from irontree.flows.server.password import make_password, read_password
+from irontree.flows.server.private import keep_or_forget
 
 REFUSED = HTTPStatus.UNAUTHORIZED
 EVIL = "http://evil.example"
@@ -121,6 +122,14 @@ def test_the_password_is_in_a_file_of_its_owner_alone_whatever_the_umask(tmp_pat
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "password").stat().st_mode) == 0o600
     assert make_password(tmp_path) == made != make_password(tmp_path / "other")
+
+
+@pytest.mark.parametrize(("last", "kept"), [(None, True), (4280, True), (4281, False)])
+def test_who_took_the_port_of_a_killed_server_learns_no_password_that_counts(tmp_path, last, kept):
+    """Programs that were at work send it there until they give up."""
+    made = make_password(tmp_path)
+    keep_or_forget(tmp_path, last, 4280)
+    assert (make_password(tmp_path) == made) is kept
 
 
 def test_the_password_is_in_no_log_and_on_no_command_line(state_folder, address, known):

@@ -175,7 +175,7 @@ MIN_LENGTH: Final = 8
 """Shorter values may as well be ordinary words."""
 
 # Texts: `re` compiles and keeps each with its first use, and most commands look for no secret.
-_NAME = r"(?i)TOKEN|SECRET|PASSW|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL"
+_NAME = r"(?i)TOKEN|SECRET|PASSW|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL|AUTH_STRING"
 _SHAPES = (
     r"gh[pousr]_[A-Za-z0-9]{30,}",
     r"github_pat_\w{22,}",

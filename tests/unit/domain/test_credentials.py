@@ -78,6 +78,7 @@ def test_ordinary_words_stay(text: str):
         "DB_PASSWD",
         "npm_token",
         "GPG_PASSPHRASE",
+        "PREFECT_API_AUTH_STRING",
     ],
 )
 def test_a_variable_is_secret_by_its_name(name: str):
