@@ -401,3 +401,13 @@ def texts_of_the_code() -> Iterator[str]:
                 yield node.value
             elif isinstance(node, ast.JoinedStr):
                 yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+
+
+def test_each_attack_of_the_threat_model_is_tried_by_a_test_and_no_file_of_attacks_is_left_out():
+    named, file = set[tuple[str, str]](), ""
+    for name, test in re.findall(r"`(test_\w+\.py)?::(\w+)`", (DOCS / "security.md").read_text(encoding="utf-8")):
+        file = name or file
+        named.add((file, test))
+    hostile = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "hostile").glob("test_*.py")}
+    assert [entry for entry in sorted(named) if f"def {entry[1]}(" not in hostile.get(entry[0], "")] == []
+    assert hostile.keys() == {file for file, _ in named}
