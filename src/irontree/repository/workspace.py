@@ -13,11 +13,11 @@ from typing import Concatenate, ParamSpec, TypeVar
 from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.files import disk_errors, is_folder, remove
+from irontree.files import disk_errors, is_folder, remove, remove_beneath
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.copying import copy_files, require_inside, write_inside
-from irontree.repository.git import DURABLY, Git, hooks_environment, said
+from irontree.repository.git import DURABLY, Git, hooks_environment, said, shown
 from irontree.repository.hooks import HookRun, has_hooks
 from irontree.repository.settings import Settings
 from irontree.repository.store import PrivateStore, remove_half_made
@@ -168,14 +168,16 @@ class GitWorkspace:
     def differing(self) -> tuple[str, ...]:
         """The tracked files that are not as they were put there."""
         self._restore()
-        return tuple(shown(path) for state, path in self._status() if state[1] not in " ?")
+        disarm(self.path)
+        found = self.git.repo.paths("diff", "--name-only", "--no-ext-diff", "--ignore-submodules=all", "-z")
+        return tuple(map(shown, found))
 
     @_told_in_words
     def put(self, commit: str, paths: Sequence[str]) -> None:
         """Make these files as they are in *commit*; one that it does not have is removed."""
         there = frozenset(self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", commit, "--", *paths))
         for path in paths:
-            remove(self.path / path)
+            remove_beneath(self.path, path)
         if there:
             self.git.change("--literal-pathspecs", "checkout", "--force", commit, "--", *sorted(there))
 
