@@ -304,8 +304,9 @@ def remove_beneath(root: Path, path: str) -> None:
     try:
         with folder_beneath(root, folder) as within:
             remove_at(within, name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            raise
 
 
 def remove_at(within: int, name: str) -> None:

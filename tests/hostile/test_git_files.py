@@ -52,6 +52,13 @@ def test_nothing_that_was_put_into_a_submodule_runs_and_it_stays_where_it_was(li
     assert made.files == ("work.txt",)
 
 
+def test_changed_files_of_a_submodule_are_refused_in_words(library):
+    library.act("echo 'x = 2' > lib/lib.py; echo done > work.txt")
+    refused = library.commit()
+    assert isinstance(refused, CommitRefused)
+    assert refused.output.endswith(": lib")
+
+
 def test_settings_of_submodules_and_of_lfs_are_data(attacked):
     attacked.act(
         "printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = ext::%s\\n\\tupdate = !%s\\n' $TRAP $TRAP > .gitmodules; "

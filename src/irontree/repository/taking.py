@@ -161,6 +161,13 @@ def submodules(git: Git) -> tuple[str, ...]:
     return tuple(entry.partition("\t")[2] for entry in entries if entry.startswith(f"{_POINTER} "))
 
 
+def whole_tree(git: Git) -> str:
+    """The tree of all files that are in the work tree now, as a new index sees it, whatever it was taken from."""
+    git.run("read-tree", "--empty")
+    git.run("add", "--all", "--ignore-errors")
+    return git.change("write-tree").splitlines()[-1]
+
+
 def empty(folder: Path, paths: Iterable[str]) -> None:
     """Remove all that is in these folders below *folder*."""
     for path in paths:

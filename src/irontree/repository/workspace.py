@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +13,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
+from irontree.domain.text import few
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.files import disk_errors, is_folder, remove, remove_thoroughly
+from irontree.files import disk_errors, is_folder, remove, remove_beneath, remove_thoroughly
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.caches import SetupCaches
@@ -22,7 +24,7 @@ from irontree.repository.git import DURABLY, Git, hooks_environment, said, shown
 from irontree.repository.hooks import HookRun, has_hooks
 from irontree.repository.settings import Settings
 from irontree.repository.store import PrivateStore, remove_half_made
-from irontree.repository.taking import Taken, asking_for, disarm, empty, submodules, take
+from irontree.repository.taking import Taken, asking_for, disarm, empty, submodules, take, whole_tree
 from irontree.repository.throwaway import ThrowAwayGit
 
 T = TypeVar("T")
@@ -87,6 +89,7 @@ class GitWorkspace:
         self._published_note.write_text(published, encoding="ascii")
         self._fill(base, tree_of or base, settings, cancel, published=published)
         self._require_hooks(settings)
+        self._submodules_had.write_text(json.dumps(self._submodules()), encoding="utf-8")
         self._prepared_for.write_text(base, encoding="ascii")
         self._owner_note.write_text(owner, encoding="utf-8")
 
@@ -105,6 +108,8 @@ class GitWorkspace:
         """
         self._require_contents()
         settings = self._restore()
+        if changed := self._submodules_changed():
+            return CommitRefused(f"files of a submodule were changed, which no commit here can hold: {few(changed)}")
         try:
             taken = self._taken(base)
         except GitFailed as error:  # a name, a link or an encoding that git cannot commit
@@ -180,17 +185,17 @@ class GitWorkspace:
     @_told_in_words
     def differing(self) -> tuple[str, ...]:
         """The tracked files that are not as they were put there."""
+        self._restore()
         disarm(self.path)
-        self.git.run("update-index", "--refresh", "-q")  # its exit code says whether any differs
-        return tuple(map(shown, self.git.repo.paths("diff-files", "--name-only", "-z", "--ignore-submodules")))
+        found = self.git.repo.paths("diff", "--name-only", "--no-ext-diff", "--ignore-submodules=all", "-z")
+        return tuple(map(shown, found))
 
     @_told_in_words
     def put(self, commit: str, paths: Sequence[str]) -> None:
         """Make these files as they are in *commit*; one that it does not have is removed."""
         there = frozenset(self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", commit, "--", *paths))
-        gone = sorted(frozenset(paths) - there)
-        if gone:
-            self.git.change("--literal-pathspecs", "rm", "--force", "--quiet", "--ignore-unmatch", "--", *gone)
+        for path in paths:
+            remove_beneath(self.path, path)
         if there:
             self.git.change("--literal-pathspecs", "checkout", "--force", commit, "--", *sorted(there))
 
@@ -225,7 +230,12 @@ class GitWorkspace:
             self._owner_note.unlink(missing_ok=True)
             remove_thoroughly(self.path)
             self._drop_index()
-        for note in (self._prepared_for, self._earlier_note, self.path.parent / f"{self.name}.gitconfig"):
+        for note in (
+            self._prepared_for,
+            self._submodules_had,
+            self._earlier_note,
+            self.path.parent / f"{self.name}.gitconfig",
+        ):
             note.unlink(missing_ok=True)
         (self.store.git_dir / self.store.made_ref(self.path)).unlink(missing_ok=True)
         if not is_folder(self.path):
@@ -271,6 +281,24 @@ class GitWorkspace:
         if os.path.lexists(self.path / ".gitmodules"):  # they come by a set-up command, into empty folders
             empty(self.path, submodules(self.git))
         self.git.change("clean", "-ffdxq" if self.policy.pristine else "-ffdq")
+
+    @property
+    def _submodules_had(self) -> Path:
+        return self.store.folder / f"{self.name}.submodules"
+
+    def _submodules(self) -> dict[str, str]:
+        """The tree of the files in each submodule that is there; those of an agent's own workspace alone."""
+        if self.name != "run" or not os.path.lexists(self.path / ".gitmodules"):
+            return {}
+        there = [path for path in submodules(self.git) if is_folder(self.path / path)]
+        return {shown(path): whole_tree(self.store.git(self.path / path, "submodule")) for path in there}
+
+    def _submodules_changed(self) -> list[str]:
+        """Those whose files differ from what set-up brought."""
+        if not self._submodules_had.is_file():
+            return []
+        had, now = json.loads(self._submodules_had.read_text(encoding="utf-8")), self._submodules()
+        return sorted(path for path, tree in now.items() if had.get(path, tree) != tree)
 
     def _taken(self, base: str, *, whole: bool = True) -> Taken | CommitRefused | None:
         if not self.store.index(self.name).is_file():  # an earlier version prepared the workspace, without one

@@ -104,3 +104,19 @@ def test_copied_secrets_are_not_kept(project):
     write(workspace.path, half="half\n")
     workspace.salvage(head(project.root), REF)
     assert salvaged_files(project) == {"half"}
+
+
+def test_what_was_cut_off_under_an_earlier_version_is_kept_and_its_clone_is_replaced(project):
+    """Its workspace was a clone, with a note beside it, and there was no store."""
+    base, folder = head(project.root), project.cache / "irontree" / project.repository.id
+    folder.mkdir(parents=True)
+    git(folder, "clone", "--quiet", "--shared", str(project.root), "run")
+    write(folder, **{"run.base": base, "run.gitconfig": "[core]\n"})
+    write(folder / "run", **{"half": "half\n", "run.log": "ignored\n"})
+    workspace = project.run_workspace()
+    assert workspace.salvage(base, REF)
+    assert salvaged_files(project) == {"half"}
+    workspace.prepare(base)
+    assert {path.name for path in folder.iterdir()} == {"run"}
+    assert git(workspace.path, "remote") == ""
+    assert not (workspace.path / "half").exists()

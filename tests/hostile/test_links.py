@@ -1,0 +1,104 @@
+"""What reads or writes where an agent can write opens one folder after another, and follows no link (R4)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from irontree.agents.transcript import SUMMARY_BYTES, Transcript
+from irontree.files import folder_beneath, read_beneath, remove_beneath, write_beneath
+from irontree.ports import AgentTask
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    """A folder that an agent can write, and one that is none of its business."""
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+    (outside / "file").write_text("precious")
+    return inside, outside
+
+
+def lead_out(inside: Path, outside: Path, how: str) -> str:
+    """The path of a file in *inside* that leads to `file` in *outside*."""
+    if how == "file":
+        (inside / "name").symlink_to(outside / "file")
+        return "name"
+    if how == "folder":
+        (inside / "folder").symlink_to(outside)
+        return "folder/file"
+    (inside / "deep").mkdir()
+    (inside / "deep" / "folder").symlink_to(outside)
+    return "deep/folder/file"
+
+
+WAYS = pytest.mark.parametrize("how", ["file", "folder", "deep"])
+
+
+@WAYS
+def test_nothing_is_read_through_a_link(places, how):
+    assert read_beneath(places[0], lead_out(*places, how), 100) is None
+
+
+@WAYS
+def test_nothing_is_written_or_removed_through_a_link(places, how):
+    inside, outside = places
+    path = lead_out(inside, outside, how)
+    if how == "file":
+        write_beneath(inside, path, b"ours")
+        assert (inside / path).read_bytes() == b"ours"
+    else:
+        with pytest.raises(OSError):  # noqa: PT011 - systems name it differently
+            write_beneath(inside, path, b"ours")
+    remove_beneath(inside, path)
+    assert (outside / "file").read_text() == "precious"
+
+
+@pytest.mark.parametrize("path", ["../outside/file", "a/../../outside/file", "", ".", "a/.."])
+def test_no_path_leads_above_the_folder(places, path):
+    (places[0] / "a").mkdir()
+    assert read_beneath(places[0], path, 100) is None
+    with pytest.raises(OSError):  # noqa: PT011 - as above
+        write_beneath(places[0], path, b"ours")
+    assert (places[1] / "file").read_text() == "precious"
+
+
+def test_what_is_no_file_has_no_content_and_is_not_waited_for(places):
+    inside, _ = places
+    os.mkfifo(inside / "pipe")
+    (inside / "folder").mkdir()
+    (inside / "device").symlink_to("/dev/zero")
+    assert [read_beneath(inside, name, 100) for name in ("pipe", "folder", "device", "none")] == [None] * 4
+
+
+def test_no_more_is_read_than_the_limit(places):
+    assert read_beneath(places[1], "file", 3) == b"pre"
+
+
+def test_a_folder_that_became_a_link_is_not_opened(places):
+    inside, outside = places
+    (inside / "folder").symlink_to(outside)
+    with pytest.raises(OSError), folder_beneath(inside / "folder"):  # noqa: PT011 - as above
+        pass
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder of links", "long"])
+def test_the_summary_of_an_agent_is_a_file_of_its_own(places, tmp_path, kind):
+    inside, outside = places
+    transcript = Transcript(AgentTask(1, "key", 1, "prompt", inside, tmp_path / "transcript"))
+    summary = transcript.summary_file
+    match kind:
+        case "link":
+            summary.symlink_to(outside / "file")
+        case "pipe":
+            os.mkfifo(summary)
+        case "folder of links":
+            summary.parent.rename(tmp_path / "away")
+            summary.parent.symlink_to(outside)
+            (outside / summary.name).write_text("precious")
+        case "long":
+            summary.write_bytes(b"x" * 2 * SUMMARY_BYTES)
+    assert transcript.last_words() == (b"x" * SUMMARY_BYTES if kind == "long" else b"")
