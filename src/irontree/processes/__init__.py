@@ -156,7 +156,7 @@ class ChildProcesses:
             self._registry.record(child)
             self._guard.watch(child.pgid)
             if self._foreign:
-                running.limit(process.pid)
+                running.limit(process.pid, mark)
             ended, seconds = running.Running(process, child, output, self._grace, conversation).until_end(
                 stdin, limits, leave_daemons=leave_daemons
             )

@@ -22,7 +22,16 @@ from typing import IO, Any, Final, NamedTuple, Protocol, TypeAlias
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
-from irontree.processes.family import BUBBLEWRAP, SHELL, ProcessEnd, ProcessLimits, family, kill_family, send
+from irontree.processes.family import (
+    BUBBLEWRAP,
+    SHELL,
+    ProcessEnd,
+    ProcessLimits,
+    family,
+    kill_family,
+    largest_file,
+    send,
+)
 
 LONGEST_LINE = 64 * 1024
 
@@ -158,19 +167,18 @@ def start(
 
 MOST_PROCESSES: Final = 8192
 """Of one user, with threads: more than a desktop and a large build have together, and few enough to end a fork bomb."""
-LARGEST_FILE: Final = 64 * 1024**3
-"""Bytes. Memory has no such limit: runtimes reserve much more than they use. The system ends these programs first."""
 _FIRST_TO_GO: Final = b"500"
+"""When memory is short. It has no limit of its own: runtimes reserve much more than they use."""
 
 
-def limit(pid: int) -> None:
+def limit(pid: int, mark: str) -> None:
     """Bound what the program that *pid* becomes, and all that it starts, may take; on Linux.
 
     The number of processes is not bounded for root.
     """
     if sys.platform != "linux":
         return
-    for kind, most in ((resource.RLIMIT_NPROC, MOST_PROCESSES), (resource.RLIMIT_FSIZE, LARGEST_FILE)):
+    for kind, most in ((resource.RLIMIT_NPROC, MOST_PROCESSES), (resource.RLIMIT_FSIZE, largest_file(mark))):
         with contextlib.suppress(OSError):
             _, hard = resource.prlimit(pid, kind)
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
