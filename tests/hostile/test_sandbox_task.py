@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
@@ -52,7 +53,7 @@ def without_bubblewrap(folder):
     programs = folder / "programs"
     programs.mkdir()
     for name in ("git", "sh", "env", "cat", "test"):
-        (programs / name).symlink_to(f"/usr/bin/{name}" if os.path.exists(f"/usr/bin/{name}") else f"/bin/{name}")
+        (programs / name).symlink_to(shutil.which(name) or name)
     return str(programs)
 
 
