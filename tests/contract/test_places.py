@@ -139,6 +139,13 @@ def test_what_goes_on_after_we_are_killed_is_found_and_ended_by_the_next(place, 
     assert not registry.recorded()
 
 
+def test_what_left_its_family_goes_with_it(place, tmp_path):
+    survivor = "while :; do echo alive > beat.txt; sleep 0.1; done"
+    words = f"setsid env -i sh -c '({survivor}) &' > /dev/null 2>&1; while [ ! -e beat.txt ]; do sleep 0.1; done"
+    assert sh(place, words, tmp_path).ok
+    assert is_still(tmp_path / "beat.txt")
+
+
 def wait_for(path):
     deadline = time.monotonic() + PATIENCE
     while not path.exists():

@@ -168,11 +168,13 @@ def test_what_only_root_may_read_stays_unread(stage):
     assert "key" not in done.output
 
 
-def test_nothing_survives_its_end_by_any_way_of_leaving(stage):
+@pytest.mark.parametrize("confined", [True, False])
+def test_nothing_survives_its_end_by_any_way_of_leaving(stage, confined):
+    """It has no parent of ours, no session, no group and no environment by which it could be known."""
     beat = stage.workspace / "beat"
     survivor = "while :; do echo alive > beat; sleep 0.1; done"
     words = f"setsid env -i sh -c '({survivor}) & ' > /dev/null 2>&1; while [ ! -e beat ]; do sleep 0.05; done"
-    assert stage.run(words).ok
+    assert stage.run(words, confined=confined).ok
     beat.unlink(missing_ok=True)
     time.sleep(0.5)
     assert not beat.exists()

@@ -30,7 +30,7 @@ class Contained:
     def __init__(self, folder: Path, setup: str = "touch ready") -> None:
         (folder / "engine").mkdir()
         self.place = fake_place(folder / "engine")
-        self.root = lay_out(folder, AGENT, SPEC, SETTINGS.format(image=IMAGE, setup=setup))
+        self.root = lay_out(folder, AGENT, SPEC, SETTINGS.format(image=IMAGE, setup=setup), sandbox="")
 
     def read_only(self) -> list[set[str]]:
         """The folders that each container could read and not write, in order."""

@@ -97,7 +97,7 @@ def _root(busybox: Path) -> bytes:
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
         archive.add(busybox, "bin/busybox")
-        for name in ("sh", "cat", "echo", "sleep", "env", "touch", "seq", "id", "test", "pwd", "ls", "mkdir"):
+        for name in ("sh", "cat", "echo", "sleep", "env", "touch", "seq", "id", "test", "pwd", "ls", "mkdir", "setsid"):
             link = tarfile.TarInfo(f"bin/{name}")
             link.type, link.linkname, link.mode = tarfile.SYMTYPE, "busybox", 0o777
             archive.addfile(link)

@@ -108,7 +108,7 @@ class ProgramAgent:
         self, done: Completed, transcript: Transcript, reading: AgentReading, told: Iterable[str]
     ) -> AgentResult:
         said = "\n".join(told) if done.ended != "not_started" else done.output
-        words = self._surroundings.without_secrets(transcript.last_words()).decode("utf-8", "replace").strip()
+        words = transcript.last_words(self._surroundings.without_secrets).decode("utf-8", "replace").strip()
         claim = reading.claim or (Claim(None, "summary", words) if words else None)
         return AgentResult(
             ended=done.ended,

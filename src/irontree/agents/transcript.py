@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from os import stat_result
 from os.path import samestat
@@ -14,10 +14,13 @@ from typing import BinaryIO
 
 from irontree.agents.reading import UsageCount, says_nothing
 from irontree.domain.attempt import Usage
+from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.plan import AgentSpec
+from irontree.domain.text import secret_values
 from irontree.files import read_beneath
 from irontree.ports import AgentResult, AgentTask, Progress
 from irontree.processes.containers import scrubbed_environment
+from irontree.processes.redaction import redacted
 
 PROMPT_FILE = "prompt.md"
 OUTPUT_FILE = "output.log"
@@ -26,6 +29,8 @@ RESULT_FILE = "result.json"
 # Shorter values are as likely words as secrets.
 SECRET_BYTES = 8
 TAIL_LINES = 20
+LOG_BYTES = 64 * 1024 * 1024
+"""Of an attempt's output this much is kept, half of it from the beginning and half from the end."""
 SUMMARY_BYTES = 64 * 1024
 _HIDDEN = b"***"
 
@@ -50,15 +55,27 @@ class Transcript:
         """Where the program may leave its last words."""
         return self._folder / SUMMARY_FILE
 
-    def open_output(self) -> BinaryIO:
-        """The file for what it says, to be written and read."""
-        return (self._folder / OUTPUT_FILE).open("w+b")
+    @contextmanager
+    def open_output(self) -> Iterator[BoundedLog]:
+        """The log of what it says, to be written and read."""
+        with (self._folder / OUTPUT_FILE).open("w+b") as file:
+            log = BoundedLog(file)
+            try:
+                yield log
+            finally:
+                log.finish()
 
-    def last_words(self) -> bytes:
-        """What the program left as its summary: the beginning of a plain file, nothing of a link, pipe or device."""
+    def last_words(self, cleaned: Callable[[bytes], bytes]) -> bytes:
+        """What the program left as its summary, *cleaned*, also in the file.
+
+        It is the beginning of a plain file, nothing of a link, pipe or device.
+        """
         with suppress(OSError):
-            if samestat(self._folder.lstat(), self._place):
-                return read_beneath(self._folder, SUMMARY_FILE, SUMMARY_BYTES) or b""
+            own = samestat(self._folder.lstat(), self._place)
+            if own and (said := read_beneath(self._folder, SUMMARY_FILE, SUMMARY_BYTES)) is not None:
+                words = cleaned(said)
+                _write_anew(self.summary_file, words.decode("utf-8", "replace"))
+                return words
         return b""
 
     def conclude(self, command: Sequence[str], result: AgentResult) -> None:
@@ -79,6 +96,7 @@ class Surroundings:
         self._allowed = spec.environment
         self._environment = environment
         self._settings = settings or {}
+        self._secrets = secret_values(environment)
 
     def variables(self, task: AgentTask, transcript: Transcript) -> dict[str, str]:
         """Its environment: scrubbed, with the names that the plan allows, and what it works on."""
@@ -98,12 +116,49 @@ class Surroundings:
         return {**scrubbed_environment(self._environment, self._allowed), **self._settings}
 
     def without_secrets(self, text: bytes) -> bytes:
-        """Hide the values of the variables that were let through by name: mostly keys of model providers."""
+        """Hide what looks like a secret, and the values of the variables that were let through by name."""
         for name in self._allowed:
             value = self._environment.get(name, "").encode()
             if len(value) >= SECRET_BYTES:
                 text = text.replace(value, _HIDDEN)
-        return text
+        return redacted(text.decode("utf-8", "surrogateescape"), self._secrets)
+
+
+class BoundedLog:
+    """A log of which the middle is left out once it is longer than *most* bytes; the end is written by `finish`."""
+
+    def __init__(self, file: BinaryIO, most: int = LOG_BYTES) -> None:
+        self._file = file
+        self._room = self._half = most // 2
+        self._tail = deque[bytes]()
+        self._size = 0
+        self._cut = False
+
+    def write(self, line: bytes) -> None:
+        """Add a line."""
+        if self._room >= len(line) and not self._tail:
+            self._room -= len(line)
+            self._file.write(line)
+            return
+        self._tail.append(line)
+        self._size += len(line)
+        while self._size > self._half:
+            self._size -= len(self._tail.popleft())
+            self._cut = True
+
+    def finish(self) -> None:
+        """Write the end."""
+        if self._cut:
+            self._file.write(f"\n{TRUNCATION_MARKER}\n".encode())
+        self._file.writelines(self._tail)
+        self._tail.clear()
+        self._cut = False
+
+    def lines(self) -> Iterable[bytes]:
+        """All that is kept, through our own handle: what the program did to the file's name does not matter."""
+        self.finish()
+        self._file.seek(0)
+        return self._file
 
 
 @dataclass
@@ -113,7 +168,7 @@ class OutputReader:
     *tell* turns one line into words for a person, or None; *add* adds what it says of the `usage` so far.
     """
 
-    log: BinaryIO
+    log: BoundedLog
     progress: Progress
     tell: Callable[[str], str | None]
     surroundings: Surroundings
@@ -133,9 +188,8 @@ class OutputReader:
             self.progress.note(told)
 
     def lines(self) -> Iterable[str]:
-        """All lines again, through our own handle: what the program did to the file's name does not matter."""
-        self.log.seek(0)
-        return (line.decode("utf-8", "replace") for line in self.log)
+        """All lines that are kept, again."""
+        return (line.decode("utf-8", "replace") for line in self.log.lines())
 
 
 def filled(command: Sequence[str], task: AgentTask, prompt_file: Path) -> list[str]:

@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from irontree.domain.places import OPEN, PlaceSpec
+from irontree.domain.text import secret_values, without_secrets
 from irontree.ports import Child
 from irontree.processes import running
 from irontree.processes.family import MARK, SHELL, ProcessEnd, ProcessLimits, identify, is_owned, is_same, kill_family
 from irontree.processes.places import Places, engine_of, never_ran
+from irontree.processes.redaction import Redaction
 from irontree.processes.running import Conversation, Output
 
 KEEP_BYTES = 256 * 1024
@@ -88,6 +90,8 @@ class ChildProcesses:
         self._places = Places(environment or {})
         self._guard = _Guard()
         self._place = OPEN
+        self._foreign = False
+        self._secrets = secret_values(environment or {})
         self._folders: tuple[Path, ...] = ()
         self._stores: Callable[[], tuple[Path, ...]] = tuple
 
@@ -103,11 +107,12 @@ class ChildProcesses:
     def within(self, place: PlaceSpec, *folders: Path) -> ChildProcesses:
         """The same, for programs that run in such a place.
 
-        If it is confined, they see the folder that they work in and *folders*, which they may change, those that are
-        lent, and what the place itself shows.
+        Programs of others do: they have limits, and what they print is told without secrets. If the place is confined,
+        they see the folder that they work in and *folders*, which they may change, those that are lent, and what the
+        place itself shows.
         """
         made = copy.copy(self)
-        made._place, made._folders = place, folders  # noqa: SLF001  (its own)
+        made._place, made._folders, made._foreign = place, folders, True  # noqa: SLF001  (its own)
         return made
 
     def run(
@@ -130,7 +135,8 @@ class ChildProcesses:
         A *conversation* has stdout and stdin for itself: the output is what comes on stderr then, and only what is
         said on stdout counts against the limit of silence. Raises EnvironmentRefused if the folder *cwd* is gone.
         """
-        output, mark = Output(keep, on_line), uuid.uuid4().hex
+        hear = Redaction(on_line, self._secrets).hear if on_line and self._foreign else on_line
+        output, mark = Output(keep, hear), uuid.uuid4().hex
         argv, environment = self._places.enter(
             self._place,
             argv,
@@ -149,12 +155,15 @@ class ChildProcesses:
         try:
             self._registry.record(child)
             self._guard.watch(child.pgid)
+            if self._foreign:
+                running.limit(process.pid, mark)
             ended, seconds = running.Running(process, child, output, self._grace, conversation).until_end(
                 stdin, limits, leave_daemons=leave_daemons
             )
         finally:
             self._end(process, child, ended)
-        done = Completed(ended, process.returncode, seconds, output.text(), output.digest())
+        said = without_secrets(output.text(), self._secrets) if self._foreign else output.text()
+        done = Completed(ended, process.returncode, seconds, said, output.digest())
         return self._as_in_its_place(done)
 
     @contextmanager

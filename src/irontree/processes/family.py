@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from irontree.ports import Cancellation, Child
 
@@ -38,6 +40,8 @@ class ProcessLimits(NamedTuple):
 # --- The processes of a child
 
 
+LARGEST_FILE: Final = 64 * 1024**3
+"""Bytes that a program of others may write to one file, and a little more: how much more tells the family."""
 KILL_SECONDS = 5.0
 KILL_PAUSE = 0.01
 EXEC_LOOKS, EXEC_PAUSE = 3, 0.001
@@ -150,14 +154,31 @@ def _group(pid: int) -> int | None:
         return None
 
 
+def largest_file(mark: str) -> int:
+    """The limit that tells who descends from that child, also without its parents and its environment."""
+    return LARGEST_FILE + zlib.crc32(mark.encode()) % 2**28
+
+
 def _bears(pid: int, child: Child) -> bool:
-    """Whether its environment has our mark; after each child all processes are looked at, so this must be quick."""
+    """Whether its environment or its limit has our mark; all processes are looked at, so this must be quick."""
     try:
+        if _limit(pid) == largest_file(child.mark):
+            return True
         if sys.platform != "linux":
             return _psutil().Process(pid).environ().get(MARK) == child.mark
         return f"\0{MARK}={child.mark}\0".encode() in b"\0" + _variables(pid, child)
     except (_psutil().Error, OSError):
         return False
+
+
+def _limit(pid: int) -> int | None:
+    """The most that it may write to a file, which only root can raise; None if that cannot be asked."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
+    except OSError:  # another user's
+        return None
 
 
 def _variables(pid: int, child: Child) -> bytes:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import os
+import resource
 import selectors
 import shutil
 import signal
@@ -16,12 +17,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol, TypeAlias
+from typing import IO, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
-from irontree.processes.family import BUBBLEWRAP, SHELL, ProcessEnd, ProcessLimits, family, kill_family, send
+from irontree.processes.family import (
+    BUBBLEWRAP,
+    SHELL,
+    ProcessEnd,
+    ProcessLimits,
+    family,
+    kill_family,
+    largest_file,
+    send,
+)
 
 LONGEST_LINE = 64 * 1024
 
@@ -153,6 +163,28 @@ def start(
         )
     except (FileNotFoundError, NotADirectoryError) as error:
         raise _folder_is_gone(cwd) from error
+
+
+MOST_PROCESSES: Final = 8192
+"""Of one user, with threads: more than a desktop and a large build have together, and few enough to end a fork bomb."""
+_FIRST_TO_GO: Final = b"500"
+"""When memory is short. It has no limit of its own: runtimes reserve much more than they use."""
+
+
+def limit(pid: int, mark: str) -> None:
+    """Bound what the program that *pid* becomes, and all that it starts, may take; on Linux.
+
+    The number of processes is not bounded for root.
+    """
+    if sys.platform != "linux":
+        return
+    for kind, most in ((resource.RLIMIT_NPROC, MOST_PROCESSES), (resource.RLIMIT_FSIZE, largest_file(mark))):
+        with contextlib.suppress(OSError):
+            _, hard = resource.prlimit(pid, kind)
+            least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.prlimit(pid, kind, (least, least))
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_bytes(_FIRST_TO_GO)
 
 
 def abandon(process: Process, child: Child) -> None:

@@ -210,7 +210,11 @@ def work_before(app: App) -> None:
     reconcile(app)
 
 
-def lay_out(place: Path, agent: str = AGENT, spec: str = SPEC, settings: str = "") -> Path:
+OPEN = "sandbox: none\n"
+"""Where agents and checks wait for us, and tell us of it, outside of their workspace."""
+
+
+def lay_out(place: Path, agent: str = AGENT, spec: str = SPEC, settings: str = "", sandbox: str = OPEN) -> Path:
     """A clone at `project` with a bare `remote.git`, set up, its document written; the clone."""
     root = place / "project"
     git(place, "init", "--quiet", "--bare", "remote.git")
@@ -220,7 +224,7 @@ def lay_out(place: Path, agent: str = AGENT, spec: str = SPEC, settings: str = "
     set_up(root)
     config = json.dumps(["sh", "-c", agent])
     (root / ".mino" / "config.yml").write_text(
-        f"publish:\n  remote: origin\n  target_branch: main\nagent:\n  command: {config}\n{settings}"
+        f"publish:\n  remote: origin\n  target_branch: main\nagent:\n  command: {config}\n{settings}{sandbox}"
     )
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message", "first")

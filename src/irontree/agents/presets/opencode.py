@@ -124,7 +124,8 @@ PRESET: Final = Preset(
     variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_CONFIG"),
     settings={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
     signed_in=(".local/share/opencode/auth.json",),
-    reads=(".config/opencode",),
+    # It writes a file of its own beside its settings, so the folder itself is not shown.
+    reads=tuple(f".config/opencode/{name}" for name in ("opencode.json", "opencode.jsonc", "config.json", "AGENTS.md")),
     writes=(".local/share/opencode/auth.json",),
     log_in="`opencode auth login`",
 )

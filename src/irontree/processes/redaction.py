@@ -1,0 +1,31 @@
+"""What programs of others print, without secrets, before it is kept or shown anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from irontree.domain.text import without_secrets
+
+_BEGINS, _ENDS = b"PRIVATE KEY-----", b"-----END"
+
+
+class Redaction:
+    """Passes on each line without secrets; of a private key that takes several lines, no line."""
+
+    def __init__(self, on_line: Callable[[bytes], None], values: Iterable[str]) -> None:
+        self._on_line = on_line
+        self._values = tuple(values)
+        self._in_key = False
+
+    def hear(self, line: bytes) -> None:
+        """Take one line."""
+        if self._in_key:
+            self._in_key = _ENDS not in line
+            return
+        self._in_key = _BEGINS in line and line.rstrip().endswith(_BEGINS) and _ENDS not in line
+        self._on_line(redacted(line.decode("utf-8", "surrogateescape"), self._values))
+
+
+def redacted(text: str, values: Iterable[str]) -> bytes:
+    """*text* without what looks like a secret, and without *values*."""
+    return without_secrets(text, values).encode("utf-8", "surrogateescape")
