@@ -40,7 +40,9 @@ SHARED = frozenset({"config.yml", ".gitignore"})
 
 def make_private(folder: Path) -> None:
     """Make *folder* and its missing parents, for this user alone. Raises OSError."""
-    if not folder.is_dir():
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
         make_private(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
