@@ -439,7 +439,7 @@ def story(text: str) -> dict[str, object]:
         "address": text,
         "commit": SHA,
         "commit_address": f"https://example.com/{SHA}",
-        "request": text,
+        "request": "#3 https://example.com/3",
         "report": text,
     }
 

@@ -342,6 +342,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
         case ast.AnnAssign(
             target=ast.Name(
                 id="STALE_LEASE"
+                | "SECRET_IN_COMMIT"
                 | "REQUEST_CLOSED"
                 | "BRANCH_MOVED"
                 | "MERGED_MEANWHILE"

@@ -295,7 +295,9 @@ MODES: Final[Mapping[str, CheckupMode]] = MappingProxyType(
         ),
         "reject": CheckupMode(
             "send it back; the note tells the next attempt what to change",
-            _answering(lambda *_: "send-back", "verify_failed_retryable", "verify_failed_terminal"),
+            _answering(
+                lambda *_: "send-back", "verify_failed_retryable", "verify_failed_terminal", "checkup_unblocked"
+            ),
             note="required",
         ),
         "unblock": CheckupMode(

@@ -166,8 +166,26 @@ def halt_of(state: TaskState) -> HaltRule | None:
     return RULE["blocked"] if state.problem else _BY_PHASE.get(state.phase)
 
 
+SECRET_IN_COMMIT: Final = "secret-in-commit"
+SECRET_FOUND: Final = RULE["blocked"]._replace(
+    choices=(
+        Choice("go-on", "publish it: what was found is no secret, or may be public", permits=True, spoken="continue"),
+        Choice("send-back", "send back with a note", ("note",)),
+        _SKIP,
+        _STOP,
+    )
+)
+"""The same halt if what the work adds looks like a secret."""
+
+
 def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
-    """The rule as it is asked about this issue: where work is proposed, the merge of its request accepts it (R15)."""
+    """The rule as it is asked about this issue.
+
+    Where work is proposed, the merge of its request accepts it (R15). What looks like a secret is sent back, or
+    published by somebody who knows that.
+    """
+    if rule.reason == "blocked" and state.blocking_check == SECRET_IN_COMMIT and not state.problem:
+        return SECRET_FOUND
     if rule.reason != "pending_acceptance" or not state.is_proposed:
         return rule
     merge = f"merge the request #{state.request}, or look now whether it is merged"
@@ -192,6 +210,7 @@ CONCERN_ONE_ISSUE: Final = {
     "request-branch-moved": "Somebody else changed the branch of the pull request",
     "request-closed": "The pull request was closed without being merged",
     "same-failure": "Several attempts failed in the same way",
+    "secret-in-commit": "What was added looks like a secret",
 }
 """Blocking checks about one issue's own work, from which `loop.on_halt: go_on` lets other issues go on (R17).
 

@@ -272,6 +272,13 @@ def _send_back(app: App, question: Question, answer: Answer) -> TaskState:
     return checkup.send_back(app, question.number, _decider(answer))
 
 
+def _try_again(app: App, question: Question, answer: Answer) -> TaskState:
+    """Have a commit that holds something like a secret made anew, with the note; never does this publish it."""
+    state = read_world(app).state(question.number)
+    spent = state.attempt_count > state.max_retry_count
+    return checkup.unblock(app, question.number, "retry", _decider(answer), extra_attempts=1 if spent else 0)
+
+
 def _retry(app: App, question: Question, answer: Answer) -> TaskState:
     return checkup.unblock(app, question.number, "retry", _decider(answer), extra_attempts=answer.count or 0)
 
@@ -353,6 +360,7 @@ _USE_CASES: Final[Mapping[tuple[QuestionKind, str, str], UseCase]] = {
     ("issue", "pending_acceptance", "accept"): _accept,
     ("issue", "pending_acceptance", "send-back"): _send_back,
     ("issue", "blocked", "go-on"): _go_on,
+    ("issue", "blocked", "send-back"): _try_again,
     **{("issue", "reapproval_required", name): _approve for name in ("approve", *WAYS)},
     **{("issue", reason, "allow"): _allow for reason in ("fail_terminal", "pending_acceptance", "blocked")},
     **{("issue", rule.reason, "skip"): _skip for rule in RULES if rule.asked_of == "issue"},

@@ -18,7 +18,15 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, IllegalTransition, NotEligible
 from irontree.services.execution.publication import OVERTAKEN, Never, NotNow, PublishedCommit, RedAtMerge
-from irontree.services.execution.verify import Subject, check, failed, not_publishable, publish
+from irontree.services.execution.verify import (
+    Subject,
+    check,
+    failed,
+    not_publishable,
+    publish,
+    stop_before_publication,
+    unknown_secrets,
+)
 from irontree.services.record import World, read_world, record, snapshot
 from irontree.services.views.history import results_at
 from irontree.services.work.preflight import require_sound
@@ -67,6 +75,8 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
     state, report = subject.state, check(app, subject, subject.anchor)
     if report.failed:
         return _still_pending(app, state, decider, f"{report.failed.check.complaint} at this commit now")
+    if secrets := unknown_secrets(app, state, subject.anchor):  # it waits since an earlier version, which did not look
+        return stop_before_publication(app, subject, secrets)
     outcome = publish(app, subject, report)
     match outcome:
         case PublishedCommit():

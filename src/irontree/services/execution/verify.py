@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,7 @@ from irontree.domain.checks import (
     result_of,
 )
 from irontree.domain.events import (
+    CheckupUnblocked,
     Reported,
     VerifyFailedRetryable,
     VerifyFailedTerminal,
@@ -32,11 +34,13 @@ from irontree.domain.events import (
     VerifyPendingAcceptance,
     VerifyPublicationFailed,
 )
+from irontree.domain.halt import SECRET_IN_COMMIT
 from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
 from irontree.domain.protection import changes_checks
+from irontree.domain.secrets import AddedSecret, added_secrets
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import counted
-from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, NotEligible
+from irontree.domain.text import counted, few
+from irontree.errors import Cancelled, EnvironmentRefused, GitFailed, LogDamaged, NotEligible
 from irontree.ports import CheckRunner, Workspace
 from irontree.services.execution.publication import (
     Never,
@@ -244,9 +248,11 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     if isinstance(verdict, Passed | Pending) and report.protected and subject.plan.policy.protected == "ask":
         others = verdict.reasons if isinstance(verdict, Pending) else ()
         verdict = Pending((report.protected_words, *others))
+    if isinstance(verdict, Failed):
+        return failed(app, subject, report, retryable=verdict.retryable)
+    if secrets := unknown_secrets(app, state, subject.anchor):
+        return stop_before_publication(app, subject, secrets)
     match verdict:
-        case Failed():
-            return failed(app, subject, report, retryable=verdict.retryable)
         case Pending() | Passed() if proposes(subject.plan) and state.has_code:
             reasons = verdict.reasons if isinstance(verdict, Pending) else ()
             return _proposed(app, subject, report, (*reasons, *_red_before(app, state)))
@@ -254,6 +260,57 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
             return _pending(app, subject, report, (*verdict.reasons, *_red_before(app, state)))
         case Passed():
             return _published(app, subject, report)
+
+
+def unknown_secrets(app: App, state: TaskState, anchor: str) -> tuple[AddedSecret, ...]:
+    """What the work adds that looks like a secret, unless somebody answered that exactly this may be published."""
+    base = state.fork_point or state.base_sha
+    if not base or not state.has_code:
+        return ()
+    found = tuple(_secrets_between(app, base, anchor))
+    stream = app.log.read(state.issue_number)
+    asked = last_of(stream, "checkup_preflight_blocked")
+    if not found or asked is None or asked.told.reasons != _places(found):
+        return found
+    later = (record.event for record in stream.records if record.event.sequence > asked.event.sequence)
+    answers = (event for event in later if isinstance(event, CheckupUnblocked))
+    known = any(answer.resolution != "retry" for answer in answers)
+    return () if known else found
+
+
+def _secrets_between(app: App, base: str, sha: str) -> Iterator[AddedSecret]:
+    """By the texts themselves: what a diff shows, attributes in the commit could decide."""
+    for path in app.repository.changed_files(base, sha):
+        before, now = (_text_at(app, each, path) for each in (base, sha))
+        yield from added_secrets(path, before, now)
+
+
+def _text_at(app: App, sha: str, path: str) -> str:
+    """The file's text; empty for one that is not there, or no text."""
+    try:
+        document = app.repository.document_at(sha, path)
+    except GitFailed:
+        return ""
+    return document.text if document else ""
+
+
+def _places(found: Sequence[AddedSecret]) -> tuple[str, ...]:
+    """Where they are, in as many lines as an event holds."""
+    more = len(found) - MOST_PLACES
+    return (*(one.words for one in found[:MOST_PLACES]), *((f"and {more} more",) if more > 0 else ()))
+
+
+def stop_before_publication(app: App, subject: Subject, found: tuple[AddedSecret, ...]) -> TaskState:
+    """Record that a person has to look at what may be a secret, before anything is pushed; its value is nowhere."""
+    places = _places(found)
+    return block(
+        app,
+        subject.state,
+        SECRET_IN_COMMIT,
+        f"what was added looks like a secret: {few(places)}",
+        remedy="send it back with a note, or let it be published if it is none",
+        more=subject.took | {"reasons": list(places)},
+    )
 
 
 def _nothing_added(app: App, state: TaskState) -> str:
@@ -266,6 +323,7 @@ def _nothing_added(app: App, state: TaskState) -> str:
     return f"the agent changed nothing in answer to “{textwrap.shorten(judged.told.note, NOTE_SHOWN, placeholder='…')}”"
 
 
+MOST_PLACES: Final = 40
 NOTE_SHOWN: Final = 300
 """Characters."""
 

@@ -9,7 +9,7 @@ from irontree.app import App
 from irontree.domain.checks import CheckReport, CheckResult, excerpt
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.events import IssueEvent, Record, Reported
-from irontree.domain.halt import halt_title
+from irontree.domain.halt import SECRET_IN_COMMIT, halt_title
 from irontree.domain.loop import LoopEvent
 from irontree.domain.meta import Meta
 from irontree.domain.plan import PermissionRule, entry_of, missing_rule
@@ -278,6 +278,9 @@ _NOT_PUBLISHED: Final = {
 def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None:
     """The failure that the next attempt is given as context: check output, git's refusal, or a user's note."""
     record = next((r for r in stream.records if r.event.sequence == state.failure_sequence), None)
+    unpublished = last_of(stream, "checkup_preflight_blocked")
+    if unpublished and getattr(unpublished.event, "blocking_check", None) == SECRET_IN_COMMIT:
+        record = unpublished if record is None or unpublished.event.sequence > record.event.sequence else record
     if record is None:
         return None
     event = record.event
@@ -288,9 +291,9 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
         anchor=getattr(event, "verify_anchor_sha", None),
         attempt=event.attempt_count,
         attempts=1 + event.max_retry_count,
-        outcome=event.pass_fail_outcome or "commit refused",
+        outcome=event.pass_fail_outcome or ("not published" if record is unpublished else "commit refused"),
         captured_at=time_of(record),
-        output=failed.output if failed else record.told.output,
+        output=failed.output if failed else record.told.output or "\n".join(record.told.reasons),
         note=note,
         said=_said_by_who_gave_up(stream, event.sequence),
     )
@@ -339,6 +342,8 @@ def publication_failure_of(stream: Stream) -> FailureView | None:
 def _what_failed(record: Record[IssueEvent], check: str) -> str:
     if record.event.event == "run_commit_failed":
         return "git commit"
+    if getattr(record.event, "blocking_check", None) == SECRET_IN_COMMIT:
+        return SECRET_IN_COMMIT
     otherwise = "sent back by a person" if record.told.note else "verification"
     return check or record.told.failed_check or otherwise
 

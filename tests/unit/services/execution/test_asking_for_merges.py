@@ -44,7 +44,7 @@ def test_a_closed_request_is_told_under_a_heading_of_its_own(scene: Scene):
     look(scene)
     told, number = scene.comments()[-1], scene.state().request
     assert told.startswith("⚠️ The pull request was closed without being merged — #1\n")
-    assert f"\nReason: Request #{number} is closed, and main lacks its work\n" in told
+    assert f"\nReason: Request #\N{ZERO WIDTH SPACE}{number} is closed, and main lacks its work\n" in told
     assert "\nAction: Go on (`/continue` in a comment) to have it proposed again" in told
     assert "comment `/continue` to have its work proposed again" in scene.tracker.issues[1].body
     assert "put it right" not in scene.tracker.issues[1].body

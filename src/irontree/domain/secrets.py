@@ -1,0 +1,101 @@
+"""Secrets in what was added to a file: what looks like one, where it stands and of what kind, never its value (R20).
+
+Looked at are all lines that were added, for the shapes that comments hide (`domain/text.py`) and for a login in an
+address. In a setting, a random text behind a usual name counts too. What is plainly an example is none, and lock files
+and tests are looked at for shapes alone, because hashes and fixtures are random as well.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from irontree.domain.text import LOGIN_IN_URL, SECRET
+
+_SHAPE: Final = re.compile(SECRET)
+_LOGIN: Final = re.compile(LOGIN_IN_URL)
+_BEGINNING: Final = re.compile(r"-----BEGIN|[A-Za-z]{2,4}(?:_pat)?[-_.]?")
+_NAMED: Final = re.compile(
+    r"(?i)(?:token|secret|passw(?:or)?d|passphrase|api_?key|access_?key|private_?key|credential)s?[\"']?\s*(?:=>|:=|[:=])\s*"
+    r"(?P<quote>[\"'`]?)(?P<value>[A-Za-z0-9+/_=.~-]{20,200})(?P=quote)(?=[\s,;)}\]#]|$)"
+)
+_EXAMPLE: Final = re.compile(
+    r"(?i)example|sample|dummy|fake|placeholder|change-?me|your|redacted|x{4}|\*{3}|0{6}|1234567|abcdefg|localhost|127\.0\.0\.1"
+    r"|[${<]"
+)
+_ORDINARY_PASSWORDS: Final = frozenset(
+    ("password", "passwd", "pass", "secret", "user", "test", "postgres", "root", "admin")
+)
+_LOCK_FILES: Final = re.compile(r"(?i)(?:^|/)(?:[\w.-]*lock(?:\.\w+)?|[\w.-]*-lock\.\w+|go\.sum|npm-shrinkwrap\.json)$")
+_TESTS: Final = re.compile(
+    r"(?i)(?:^|/)(?:tests?|specs?|fixtures?|testdata|__tests__|mocks?)/|(?:^|/)test_|[._-](?:test|spec)\.\w+$"
+)
+_SETTINGS: Final = re.compile(r"(?i)\.(?:env|ini|cfg|conf|ya?ml|toml|properties|tfvars|sh)$|(?:^|/)\.env(?:\.\w+)?$")
+_BITS: Final = 3.5
+"""Of entropy for each character: words and paths have less, random texts of this length have more."""
+
+
+class AddedSecret(NamedTuple):
+    """Where something looks like a secret, and what it looks like."""
+
+    path: str
+    line: int
+    kind: str
+
+    @property
+    def words(self) -> str:
+        """The place and the kind, for people."""
+        return f"{self.path}, line {self.line}: {self.kind}"
+
+
+def added_secrets(path: str, before: str, now: str) -> Iterator[AddedSecret]:
+    """What looks like a secret in the lines of *now* that are not in *before*, one for each line."""
+    known = frozenset(before.splitlines())
+    for number, line in enumerate(now.splitlines(), start=1):
+        kind = "" if line in known else _kind(path, line)
+        if kind:
+            yield AddedSecret(path, number, kind)
+
+
+def _kind(path: str, line: str) -> str:
+    for found in _SHAPE.finditer(line):
+        if found[0].startswith("-----BEGIN"):
+            return "a private key"
+        if not _EXAMPLE.search(found[0]):
+            beginning = _BEGINNING.match(found[0])
+            return f"a token that begins with `{beginning[0] if beginning else ''}`"
+    if any(_is_login(line[found.start() :]) for found in _LOGIN.finditer(line)):
+        return "a login in an address"
+    return "" if _LOCK_FILES.search(path) or _TESTS.search(path) else _named(path, line)
+
+
+def _is_login(text: str) -> bool:
+    """Whether the address at the beginning of *text* has a password that is no example."""
+    address = text.split(None, 1)[0].strip("\"'`<>()[],;")
+    try:
+        parts = urlsplit(address)
+        password, host = parts.password or parts.username or "", parts.hostname or ""
+    except ValueError:
+        return False
+    return not (_EXAMPLE.search(f"{password} {host}") or password.lower() in _ORDINARY_PASSWORDS or "." not in host)
+
+
+def _named(path: str, line: str) -> str:
+    for found in _NAMED.finditer(line):
+        value = found["value"]
+        written = bool(found["quote"]) or _SETTINGS.search(path) is not None
+        if written and _is_random(value) and not _EXAMPLE.search(value):
+            name = re.split(r"[\"']?\s*(?:=>|:=|[:=])", found[0], maxsplit=1)[0]
+            return f"a random text behind `{name}`"
+    return ""
+
+
+def _is_random(value: str) -> bool:
+    if not (re.search(r"\d", value) and re.search(r"[A-Za-z]", value)):
+        return False
+    counts = Counter(value)
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in counts.values()) >= _BITS
