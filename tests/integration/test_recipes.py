@@ -122,7 +122,7 @@ GO = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """A project, the tool it needs, the set-up that `init` must propose, and what stays between two uses."""
+    """A project, the tool it needs, the set-up that `init` must propose, and what of it is kept in a cache."""
 
     tool: str
     files: dict[str, str]
@@ -143,9 +143,7 @@ RECIPES = {
     ),
     "yarn 1": Recipe("yarn", NODE, "yarn install --frozen-lockfile", "node_modules", ("yarn", "install")),
     "yarn 2 and later": Recipe("yarn", BERRY, "yarn install --immutable", "node_modules", ("yarn", "install")),
-    "cargo": Recipe(
-        "cargo", CARGO, "cargo fetch --quiet --locked", "target", ("cargo", "generate-lockfile", "--offline")
-    ),
+    "cargo": Recipe("cargo", CARGO, "cargo fetch --quiet --locked", None, ("cargo", "generate-lockfile", "--offline")),
     "go": Recipe("go", GO, "go mod download", None),
 }
 
@@ -233,7 +231,10 @@ def test_the_proposed_set_up_makes_a_private_workspace_in_which_the_checks_pass(
     assert app.checks().foreign_sources(workspace.path, folder) == ()
     assert git(folder, "show", "--name-only", "--format=", "HEAD") == "DONE.txt"
     if recipe.kept:
-        (workspace.path / recipe.kept).joinpath("kept").touch()  # what a cache would be
-        workspace.prepare(git(folder, "rev-parse", "HEAD"))
-        assert (workspace.path / recipe.kept / "kept").exists() is (name != "npm"), "`npm ci` begins anew each time"
+        assert settings["workspace.cache"] == [recipe.kept]
+        (workspace.path / recipe.kept / "left").touch()
+        tip = git(folder, "rev-parse", "HEAD")
+        workspace.prepare(tip, published=tip)
+        assert (workspace.path / recipe.kept).is_dir()
+        assert not (workspace.path / recipe.kept / "left").exists()
         assert git(workspace.path, "status", "--porcelain") == ""

@@ -76,6 +76,8 @@ class _Checks:
     why: str
     commands: tuple[Shell, ...] = ()
     setup: tuple[str, ...] = field(default=())
+    cache: tuple[str, ...] = field(default=())
+    """What `setup` makes in the workspace."""
 
 
 _GO: Final = _Checks(
@@ -161,6 +163,9 @@ def _checks_settings(checks: _Checks | None) -> Iterator[ProposedSetting]:
         yield ProposedSetting("verify.commands", commands, checks.why)
     if checks.setup:
         yield ProposedSetting("workspace.setup", list(checks.setup), f"{checks.why}; makes a fresh checkout ready")
+    if checks.cache:
+        why = "workspace.setup makes it: kept, and made anew where dependencies change"
+        yield ProposedSetting("workspace.cache", list(checks.cache), why)
 
 
 def _publish(facts: Facts) -> Iterator[ProposedSetting]:
@@ -232,16 +237,18 @@ def _checks(facts: Facts) -> _Checks | None:
 
 def _node(facts: Facts) -> _Checks:
     try:
-        scripts = json.loads(facts.files["package.json"]).get("scripts", {})
+        package = json.loads(facts.files["package.json"])
+        scripts, has_parts = package.get("scripts", {}), "workspaces" in package or "pnpm-workspace.yaml" in facts.files
     except (ValueError, AttributeError):
-        scripts = {}
+        scripts, has_parts = {}, False
     program, install = _node_program(facts)
     commands = tuple(
         Shell(name=CHECK if script == "test" else script, run=f"{program} run {script}")
         for script in ("build", "test", "lint")
         if isinstance(scripts, dict) and script in scripts and _NO_TEST not in str(scripts[script])
     )
-    return _Checks("package.json has these scripts", commands, (install,))
+    cache = () if has_parts else ("node_modules",)  # parts have folders of their own
+    return _Checks("package.json has these scripts", commands, (install,), cache)
 
 
 def _node_program(facts: Facts) -> tuple[str, str]:
@@ -257,7 +264,7 @@ def _python(facts: Facts, style: str, why: str) -> _Checks:
     where = f" -s {facts.test_folder}" if facts.test_folder else ""
     arguments = "-m pytest" if style == "pytest" else f"-m unittest discover{where}"
     python = _python_program(facts, setup, style)
-    return _Checks(why, (Shell(name=CHECK, run=f"{python} {arguments}"),), setup)
+    return _Checks(why, (Shell(name=CHECK, run=f"{python} {arguments}"),), setup, (".venv",) if setup else ())
 
 
 def _python_program(facts: Facts, setup: tuple[str, ...], style: str) -> str:

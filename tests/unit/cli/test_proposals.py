@@ -41,7 +41,7 @@ def test_every_proposal_says_where_it_comes_from():
     )
     proposals = settings_for(facts)
     assert {proposal.key for proposal in proposals} == {
-        *("agent.adapter", "agent.environment", "verify.commands", "workspace.setup"),
+        *("agent.adapter", "agent.environment", "verify.commands", "workspace.setup", "workspace.cache"),
         *("publish.remote", "publish.target_branch"),
     }
     assert all(proposal.why for proposal in proposals)
@@ -84,6 +84,12 @@ def test_of_node_scripts_only_those_that_exist_and_test_something():
     found = settings(files={"package.json": package, "yarn.lock": ""})
     assert found["verify.commands"] == [{"name": "lint", "run": "yarn run lint"}]
     assert found["workspace.setup"] == ["yarn install --frozen-lockfile"]
+    assert found["workspace.cache"] == ["node_modules"]
+
+
+def test_nothing_is_cached_where_packages_within_have_folders_of_their_own():
+    package = '{"scripts": {"test": "t"}, "workspaces": ["packages/*"]}'
+    assert "workspace.cache" not in settings(files={"package.json": package, "package-lock.json": ""})
 
 
 def test_a_later_yarn_is_asked_for_what_it_understands():
@@ -99,12 +105,13 @@ def test_a_broken_package_json_is_no_reason_to_fail(package):
 def test_standard_library_tests_without_dependencies_need_no_environment():
     found = settings(files={"tests": "", "app": ""}, test_style="unittest", test_folder="tests")
     assert found["verify.commands"] == [{"name": "tests", "run": "python3 -m unittest discover -s tests"}]
-    assert "workspace.setup" not in found
+    assert not {"workspace.setup", "workspace.cache"} & found.keys()
 
 
 def test_pytest_gets_an_environment_that_git_never_sees():
     found = settings(files={"tests": ""}, test_style="pytest")
     assert found["workspace.setup"] == [VENV, ".venv/bin/python -m pip install --quiet pytest"]
+    assert found["workspace.cache"] == [".venv"]
     assert found["verify.commands"] == [{"name": "tests", "run": ".venv/bin/python -m pytest"}]
 
 
