@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from irontree.ports import Committed
@@ -36,12 +38,20 @@ FOLDER = {
 }
 
 
+def facts(workspace: Path) -> dict[str, tuple[int, int]]:
+    """When each file in its `.git` was written, and how long it is; links are not followed."""
+    git_dir = workspace / ".git"
+    found = (git_dir, *(git_dir.rglob("*") if git_dir.is_dir() and not git_dir.is_symlink() else ()))
+    return {str(path): (path.lstat().st_mtime_ns, path.lstat().st_size) for path in found}
+
+
 @pytest.mark.parametrize("script", FOLDER.values(), ids=FOLDER)
 def test_what_is_done_to_the_git_folder_changes_nothing(attacked, script):
     attacked.act(f"{script}; echo done > work.txt; echo changed > app.py")
-    base = attacked.base
+    base, before = attacked.base, facts(attacked.path)
     made = attacked.commit()
     attacked.assert_unharmed()
+    assert facts(attacked.path) == before, "it is not repaired or written either"
     assert isinstance(made, Committed)
     assert set(made.files) == {"app.py", "work.txt"}
     assert attacked.kept(made.sha)("work.txt") == "done"

@@ -18,6 +18,7 @@ from irontree.services.proposals.sources import propose
 from irontree.services.record import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.support.containers import ABSENT, IMAGE, fake_place
+from tests.support.repositories import git, hook
 
 SPEC = "# Toy\n\n## Greeting\n\n- [ ] it is there `$ test -f greeting.txt`\n"
 AGENT = "git log -1 --format=%s > greeting.txt"
@@ -103,4 +104,18 @@ def test_no_program_decides_what_the_next_one_may_read(tmp_path):
     contained = Contained(tmp_path, setup="echo /etc >> .git/objects/info/alternates")
     contained.authorise()
     perform(contained.app, Run("greeting"))
-    assert contained.read_only() == [{f"source={contained.root}/.git/objects"}] * 2
+    [history] = contained.app.repository.stores()
+    assert not history.is_relative_to(contained.root), "what it borrows is not the user's"
+    assert contained.read_only() == [{f"source={history}"}] * 2
+
+
+def test_the_user_s_hooks_run_there_and_our_git_does_not(tmp_path):
+    """They may call what the agent wrote."""
+    contained = Contained(tmp_path)
+    hook(contained.root / ".git" / "hooks", "commit-msg", 'echo "Checked-by: hook" >> "$1"')
+    contained.authorise()
+    perform(contained.app, Run("greeting"))
+    given = [words for words in contained.commands() if "commit" in words]
+    assert [words[0] for words in given] == ["git"]
+    assert not [words for words in contained.commands() if "commit-tree" in words]
+    assert "Checked-by: hook" in git(contained.root, "log", "-1", "--format=%B", str(contained.state().commit))

@@ -15,7 +15,7 @@ from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.text import few
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.files import disk_errors, is_folder, remove, remove_beneath, remove_thoroughly
+from irontree.files import disk_errors, is_folder, read_beneath, remove, remove_beneath, remove_thoroughly
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.caches import SetupCaches
@@ -32,6 +32,9 @@ T = TypeVar("T")
 SETUP_SECONDS = 1800
 _CONFLICT = 1
 """How `git merge-tree` ends where it cannot merge."""
+_USAGE = 129
+"""How git ends over an option that it does not know."""
+_NOTE_BYTES = 100
 _NAME_IT = "if it may run on what an agent writes, name it in workspace.filters in .mino/config.yml"
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
@@ -170,6 +173,8 @@ class GitWorkspace:
         found = self.git.at(self.path).run("merge-tree", "--write-tree", "--no-messages", ours, theirs)  # attributes
         if found.exit_code == _CONFLICT:
             return None
+        if found.exit_code == _USAGE:
+            raise EnvironmentRefused("git is older than 2.38, which merges need", remedy="install a newer git")
         if not found.ok:
             raise GitFailed(f"git merge-tree failed in {self.path}: {said(found).strip()}", output=found.output)
         made = self._written(Taken(found.output.split()[0], ()), (ours, theirs), message, settings)
@@ -210,8 +215,8 @@ class GitWorkspace:
         return self.path.parent / f"{self.name}.base"
 
     def _noted_bases(self) -> frozenset[str]:
-        notes = (self._prepared_for, self._earlier_note)
-        return frozenset(note.read_text(encoding="ascii") for note in notes if note.is_file())
+        found = (read_beneath(note.parent, note.name, _NOTE_BYTES) for note in (self._prepared_for, self._earlier_note))
+        return frozenset(base.decode("ascii", "replace") for base in found if base)
 
     @property
     def _owner_note(self) -> Path:
