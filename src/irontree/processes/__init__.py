@@ -29,6 +29,7 @@ from irontree.domain.text import secret_values, without_secrets
 from irontree.ports import Child
 from irontree.processes import running
 from irontree.processes.family import MARK, SHELL, ProcessEnd, ProcessLimits, identify, is_owned, is_same, kill_family
+from irontree.processes.handing import protect
 from irontree.processes.places import Places, engine_of, never_ran
 from irontree.processes.redaction import Redaction
 from irontree.processes.running import Conversation, Output
@@ -135,6 +136,8 @@ class ChildProcesses:
         A *conversation* has stdout and stdin for itself: the output is what comes on stderr then, and only what is
         said on stdout counts against the limit of silence. Raises EnvironmentRefused if the folder *cwd* is gone.
         """
+        if self._foreign:
+            protect()
         hear = Redaction(on_line, self._secrets).hear if on_line and self._foreign else on_line
         output, mark = Output(keep, hear), uuid.uuid4().hex
         argv, environment = self._places.enter(

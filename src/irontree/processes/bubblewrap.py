@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -181,15 +182,12 @@ def _own() -> tuple[str, ...]:
 
 
 def _roots(folder: str, home: str) -> Iterator[str]:
-    """A folder on PATH, and what its programs lead to."""
+    """A folder on PATH, and what its programs lead to; one that we may not read has none."""
     yield folder
     yield _prefix(folder, home)
-    links: Iterable[Path] = ()
-    with_links = Path(folder)
-    if with_links.is_dir():
-        links = (entry for entry in with_links.iterdir() if entry.is_symlink())
-    for link in links:
-        yield from _program(str(link), home)
+    with suppress(OSError), os.scandir(folder) as entries:
+        for link in [entry.path for entry in entries if entry.is_symlink()]:
+            yield from _program(link, home)
 
 
 def _program(program: str, home: str) -> tuple[str, ...]:
@@ -207,13 +205,15 @@ def _program(program: str, home: str) -> tuple[str, ...]:
 
 def _prefix(folder: str, home: str) -> str:
     """The folder X where programs in *folder*, `X/bin`, are installed; empty if *folder* does not look like that."""
-    parent = Path(folder).parent
-    if Path(folder).name not in _BINS or (parent / ".git").exists() or _is_below(home, (str(parent),)):
+    parent, name = os.path.split(folder)
+
+    def has(*names: str) -> bool:
+        return any(os.path.exists(f"{parent}/{each}") for each in names)  # noqa: PTH110  (raises nothing)
+
+    if name not in _BINS or has(".git") or _is_below(home, (parent,)):
         return ""
-    if (parent / "pyvenv.cfg").exists() or Path(folder).name == ".bin":
-        return str(parent)
-    inside_home = _is_below(folder, (home,))
-    return str(parent) if not inside_home and any((parent / name).is_dir() for name in ("lib", "lib64")) else ""
+    is_prefix = name == ".bin" or has("pyvenv.cfg") or (not _is_below(folder, (home,)) and has("lib", "lib64"))
+    return parent if is_prefix else ""
 
 
 def _is_system(path: str) -> bool:

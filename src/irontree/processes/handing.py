@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 SECONDS = 10.0
@@ -24,9 +25,19 @@ MOST_AT_ONCE = 32
 """Requests: further ones wait for one of these to end."""
 ALIVE = ".irontree-alive"
 """The file that stays locked as long as we live, as in each of our scratch folders (`irontree.files`)."""
+_PR_SET_DUMPABLE = 4
 _LONGEST = 1 << 20
 _LONGEST_FOLDER = 60
 """Characters: the address of a socket has at most 104 on some systems."""
+
+
+@cache
+def protect() -> None:
+    """Let no other process of this user read our memory and initial environment, which may hold secrets; on Linux."""
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415  (most commands hand over nothing and start nobody's programs)
+
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def folder_of_sockets() -> Path:
@@ -42,6 +53,7 @@ def handing(answer: Callable[[bytes], bytes]) -> Iterator[Path]:
     A client that connects and says nothing keeps nobody waiting. The folder is readable by this user alone; if this
     process is killed, nothing secret is left in it.
     """
+    protect()
     with (
         tempfile.TemporaryDirectory(
             prefix="irontree-handing-", ignore_cleanup_errors=True, dir=folder_of_sockets()
