@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,11 +14,14 @@ from irontree import __version__
 from irontree.app import App, SystemClock
 from irontree.bootstrap import open_set_aside
 from irontree.cli.context import Context, Verb
+from irontree.cli.drive import says_yes
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing, next_commands, soundness
 from irontree.cli.parser import JSON, argument, wait
 from irontree.domain.checks import DETECTION, commands_for
-from irontree.domain.plan import ExecutionPolicy
-from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible
+from irontree.domain.gates import name_of, require_typed
+from irontree.domain.plan import ExecutionPolicy, Plan
+from irontree.domain.text import few
+from irontree.errors import ApprovalRefused, ConfigRefused, EnvironmentRefused, NotEligible
 from irontree.files import ScratchFolder
 from irontree.repository import GitRepository
 from irontree.services.consistency.audit import audit
@@ -33,6 +37,7 @@ from irontree.store.archive import (
     entry_of,
     files_to_pack,
     plan_import,
+    plans_in,
     read_archive,
     write_archive,
 )
@@ -158,17 +163,65 @@ class Imported:
 
 
 def run_import(context: Context) -> int:
-    """Import the archive; exit code 1 if the audit finds anything afterwards."""
-    archive = read_archive((context.folder / context.options.file).resolve())
+    """Show what the archive brings, ask, and import it; exit code 1 if the audit finds anything afterwards."""
+    options = context.options
+    archive = read_archive((context.folder / options.file).resolve())
     repository = open_set_aside(context.folder, os.environ)
-    planned = take_in(archive, repository, wait_seconds=context.options.wait)
+    if not options.trust:
+        _ask(context, archive, plan_import(archive, Layout(repository.root)))
+    planned = take_in(archive, repository, wait_seconds=options.wait, trusted=options.trust)
     done = Imported(context.look(), repository, planned)
     context.console.show(done.as_json, done.blocks())
     return 1 if done.findings else 0
 
 
-def take_in(archive: Archive, repository: GitRepository, *, wait_seconds: float = 0) -> PlannedImport:
+def _ask(context: Context, archive: Archive, planned: PlannedImport) -> None:
+    """Return once the user wants exactly this; raises ApprovalRefused otherwise. Nothing is written yet."""
+    given, name = context.options.approve, name_of(archive.digest)
+    if given is not None:
+        require_typed(given.strip().lower(), archive.digest)
+        if not archive.digest.startswith(given.strip().lower()):
+            raise ApprovalRefused(f"{given} was approved, but this archive is {name}", remedy="look at it again")
+        return
+    if not context.options.json:
+        context.console.show(dict, _brought(archive, planned))
+    if not sys.stdin.isatty():
+        raise ApprovalRefused(
+            f"{archive.path.name} is not approved, and nobody is here to ask",
+            remedy=f"look at what it brings, then add --approve {name}; with --trust its approvals count here as well",
+        )
+    if not says_yes(context.console, "Take it in? Its approvals do not count here: you are asked again. [yes/no] "):
+        raise ApprovalRefused("not imported; nothing was written")
+
+
+def _brought(archive: Archive, planned: PlannedImport) -> Iterator[OutputBlock]:
+    """What the archive brings, the commands first."""
+    manifest = archive.manifest
+    plans = tuple(plans_in(archive))
+    yield from listing(
+        dict.fromkeys(command for plan in plans for command in _commands_of_plan(plan)),
+        "command",
+        "Commands that it brings, which run here once they are approved",
+    )
+    if any(entry.path == CONFIG for entry in planned.writes):
+        yield TextLines((f"It also brings {CONFIG}, with all settings of its home.",))
+    yield from listing((f"{plan.spec_path}: {few([node.title for node in plan.nodes])}" for plan in plans), "", "Tasks")
+    count = f"{sum(manifest.events.values())} event(s), {len(planned.writes)} file(s), {len(manifest.refs)} ref(s)"
+    yield TextLines((Cell(f"{archive.path} of {manifest.home}: {count}", "title"),))
+
+
+def _commands_of_plan(plan: Plan) -> Iterator[str]:
+    yield from _commands_of(plan.policy)
+    for node in plan.nodes:
+        yield from (check.run for check in commands_for(node, plan.policy, present=()))
+
+
+def take_in(
+    archive: Archive, repository: GitRepository, *, wait_seconds: float = 0, trusted: bool = False
+) -> PlannedImport:
     """Import refs and files and make this the home. Every step can be repeated after a kill.
+
+    Approvals count here only if it is *trusted*; otherwise they are asked for again.
 
     Raises Refused or EnvironmentRefused before the first write if the archive is incomplete or another log is here.
     """
@@ -183,7 +236,7 @@ def take_in(archive: Archive, repository: GitRepository, *, wait_seconds: float 
             planned = plan_import(archive, layout)  # no other command changes it from here on
             repository.unpack_refs(bundle)
             repository.begin_import(str(archive.path))
-            planned.carry_out()
+            planned.carry_out(trusted=trusted)
             repository.mark_history()
             repository.take_over(host, archive.manifest.workspace_id)
             repository.back_up()
@@ -193,7 +246,7 @@ def take_in(archive: Archive, repository: GitRepository, *, wait_seconds: float 
 def _commands(app: App, planned: PlannedImport) -> Iterator[str]:
     """Commands that the archive makes this machine run: for approved unfinished tasks, and by its configuration.
 
-    Each was imported with its approval, so none is asked for again.
+    They run once they are approved here, or at once where the archive is trusted.
     """
     world = read_world(app)
     for key, plan in world.plans.items():
@@ -240,6 +293,8 @@ VERBS: Final = {
     "import": Verb(
         run_import,
         argument("file", metavar="FILE", type=Path, help="the archive that `irontree export` wrote"),
+        argument("--approve", metavar="NAME", help="take in exactly the archive that has this name, for scripts"),
+        argument("--trust", action="store_true", help="ask nothing, and let the approvals that it brings count here"),
         wait(),
         JSON,
     ),

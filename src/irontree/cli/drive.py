@@ -97,7 +97,7 @@ def _by_comment(wanted: Proposal) -> str:
 
 def _ask(console: Console, *, loop_mode: bool) -> None:
     prompt = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
-    if not _says_yes(console, prompt):
+    if not says_yes(console, prompt):
         raise ApprovalRefused("not approved; nothing was published")
 
 
@@ -126,7 +126,7 @@ def show_published(context: Context, tasks: Iterable[tuple[int, str, PlanNode]])
     return OK
 
 
-def _says_yes(console: Console, prompt: str) -> bool:
+def says_yes(console: Console, prompt: str) -> bool:
     """Ask until the answer is yes or no; end of input (Ctrl-D) is no. Earlier keystrokes are dropped."""
     while True:
         forget_keys(sys.stdin)

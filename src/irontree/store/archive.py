@@ -31,7 +31,7 @@ from irontree.domain.values import Event, Value
 from irontree.errors import LogDamaged, Refused
 from irontree.files import Disk, disk_errors, is_held, is_leftover, take_lock
 from irontree.store.codec import first_error
-from irontree.store.documents import PLAN_BYTES, decode_value
+from irontree.store.documents import PLAN_BYTES, decode_value, encode_value
 from irontree.store.layout import STATE_FOLDER, Layout
 from irontree.store.locks import exclusive
 from irontree.store.streams import FORMS, LOOP_EVENT_BYTES, UPGRADE
@@ -123,6 +123,11 @@ class Archive:
     path: Path
     manifest: Manifest
     offsets: Mapping[str, int]
+
+    @property
+    def digest(self) -> str:
+        """64 hex over all that it holds: its manifest names every file with its digest."""
+        return hashlib.sha256(self.manifest.model_dump_json().encode()).hexdigest()
 
     def entries(self) -> Iterator[ArchiveEntry]:
         """The files of the state folder."""
@@ -387,14 +392,41 @@ class PlannedImport:
     keeps_config: bool
     """Whether the configuration here differs, in which case it stays."""
 
-    def carry_out(self, disk: Disk | None = None) -> None:
-        """Write everything durably; the same again, after a kill too, ends in the same files."""
+    def carry_out(self, disk: Disk | None = None, *, trusted: bool = False) -> None:
+        """Write everything durably; the same again, after a kill too, ends in the same files.
+
+        Unless it is *trusted*, no approval of a plan counts here.
+        """
         writer = disk or Disk()
         with exclusive(self.layout.append_lock):
             for path in self.superseded:
                 path.unlink(missing_ok=True)
             for entry in self.writes:
-                writer.write_durably(place_of(self.layout.root, entry.path), self.archive.read(entry))
+                data = self.archive.read(entry)
+                marked = None if trusted else _as_imported(entry.path, data)
+                writer.write_durably(place_of(self.layout.root, entry.path), marked or data)
+
+
+_IN_FORCE = re.compile(r"\.mino/plans/[0-9a-f]{8}(?:[0-9a-f]{56})?\.yml")
+
+
+def plans_in(archive: Archive) -> Iterator[Plan]:
+    """The plans in force of the archive that can be read."""
+    for entry in archive.entries():
+        if _IN_FORCE.fullmatch(entry.path):
+            with suppress(LogDamaged):
+                yield decode_value(Plan, archive.read(entry), entry.path, limit=PLAN_BYTES, remedy="")
+
+
+def _as_imported(path: str, data: bytes, *, imported: bool = True) -> bytes | None:
+    """The plan in *data* with or without the mark; None for another file, and for what no approval is read from."""
+    if not _IN_FORCE.fullmatch(path):
+        return None
+    try:
+        plan = decode_value(Plan, data, path, limit=PLAN_BYTES, remedy="")
+    except LogDamaged:
+        return None
+    return encode_value(plan.model_copy(update={"imported": imported}))
 
 
 def plan_import(archive: Archive, layout: Layout) -> PlannedImport:
@@ -435,11 +467,16 @@ class _Both:
             if is_event(path):
                 is_stranger = not (self._goes_on(path, path) or self._was_archived(path))
             elif _PLAN.fullmatch(path):
-                is_stranger = entry.sha256 not in plans
+                is_stranger = entry.sha256 not in plans and self._unmarked(path) not in plans
             else:  # with a log, these are its earlier projections; without one, issues that a user wrote
                 is_stranger = not has_log and bool(_FORGE.fullmatch(path))
             if is_stranger:
                 yield path
+
+    def _unmarked(self, path: str) -> str:
+        """The digest of the plan here as it was in an archive whose import was cut off."""
+        data = _as_imported(path, place_of(self.layout.root, path).read_bytes(), imported=False)
+        return hashlib.sha256(data or b"").hexdigest()
 
     def _was_archived(self, path: str) -> bool:
         """Whether the event has since been moved to an archived stream of its issue (R7)."""

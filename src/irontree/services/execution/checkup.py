@@ -15,6 +15,7 @@ from irontree.domain.events import (
     Resolution,
 )
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import shell_path
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, IllegalTransition, NotEligible
 from irontree.services.execution.publication import OVERTAKEN, Never, NotNow, PublishedCommit, RedAtMerge
@@ -63,6 +64,12 @@ def accept(app: App, issue_number: int, decider: Decider) -> TaskState:
     world = read_world(app)
     state = _require(world, issue_number, Phase.PENDING, "nothing waits for acceptance")
     subject = _pending_subject(world, state)
+    if subject.plan.imported:
+        what = f"#{issue_number}" if subject.plan.adoption else subject.plan.spec_path
+        raise NotEligible(
+            f"the approval of issue-{issue_number} came with an archive, and does not count here",
+            remedy=f"approve it here first: `irontree task {shell_path(what)}`",
+        )
     if not state.has_code:
         return _accepted(app, state, NOT_APPLICABLE, decider.meta())
     try:

@@ -89,7 +89,9 @@ def cut_short(app: App, world: World) -> tuple[Plan, ...]:
     unfinished = (
         plan
         for key, plan in world.plans.items()
-        if key not in world.cancelled and _is_due(app, plan, world.approved[key], world.states.get(key))
+        if key not in world.cancelled
+        and not plan.imported
+        and _is_due(app, plan, world.approved[key], world.states.get(key))
     )
     return tuple({digest_of(plan): plan for plan in unfinished}.values())
 
@@ -361,7 +363,7 @@ def release_approved(app: App, world: World, by: str = "irontree", channel: str 
 
 def _has_approval(app: App, world: World, state: TaskState) -> bool:
     plan = world.plan(state)
-    return plan.approval is not None and is_approved_for(app, state, plan)
+    return plan.approval is not None and not plan.imported and is_approved_for(app, state, plan)
 
 
 def go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:

@@ -81,7 +81,7 @@ def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: b
     known = newest_plan(app, spec_path)
     policy = app.policy(known.policy.publish if known else None)
     same = known and digest_of(known) == requirements.digest and known.policy == policy
-    named = known and (known.loop_mode or not loop_mode)
+    named = known and (known.loop_mode or not loop_mode) and not known.imported
     plan = _plan(app, requirements, policy)
     return Draft(
         what=spec_path,
@@ -395,7 +395,8 @@ def _adopted(
 def _is_in_force(earlier: Plan, now: Plan, state: TaskState) -> bool:
     """Whether it was approved with these settings; comments posted since change nothing (R7: title and body)."""
     waits = state.phase in (Phase.ADOPTED, Phase.STALE)
-    return earlier.approval is not None and earlier.policy == now.policy and not waits
+    approved = earlier.approval is not None and not earlier.imported
+    return approved and earlier.policy == now.policy and not waits
 
 
 def _archive(app: App, number: int, state: TaskState | None) -> str:

@@ -65,6 +65,8 @@ def changed_since_approval(app: App, world: World, state: TaskState) -> str | No
 
 def _change(app: App, world: World, state: TaskState) -> str | None:
     plan, node = world.plan(state), world.node(state)
+    if plan.imported:
+        return "its approval came with an archive, and does not count here"
     try:
         policy = app.policy(plan.policy.publish)
     except ConfigRefused as error:
