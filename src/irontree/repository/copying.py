@@ -66,7 +66,7 @@ def write_inside(folder: Path, document: Document) -> None:
     """
     remedy = "name a plain folder in report.docs_path"
     if (folder / document.path).is_symlink():
-        raise EnvironmentRefused(f"{document.path} is a link", remedy=remedy)
+        raise EnvironmentRefused(f"{document.path} leads through a link", remedy=remedy)
     try:
         write_beneath(folder, document.path, document.text.encode())
     except OSError as error:
