@@ -53,8 +53,7 @@ def open_app(
     progress = progress or NoProgress()
     repository = open_repository(start, children, *_folders(), environment, progress.note)
     layout = Layout(repository.root)
-    for place in (layout.state, platformdirs.user_cache_path("irontree"), platformdirs.user_state_path("irontree")):
-        close_folder(place)
+    _close_folders(layout)
     _require_home(repository, layout, host)
     equipment = _Equipping(repository, layout, children, environment, places)
     run_lock = registry.file = RunLockFile(
@@ -90,6 +89,12 @@ def open_app(
         progress=progress,
         cancel=cancel or threading.Event(),
     )
+
+
+def _close_folders(layout: Layout) -> None:
+    """Let no other user into what is ours; an earlier version made it by the umask."""
+    for place in (layout.state, platformdirs.user_cache_path("irontree"), platformdirs.user_state_path("irontree")):
+        close_folder(place)
 
 
 @contextmanager
