@@ -17,11 +17,12 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, fi
 
 from irontree.domain.budgets import BudgetPolicy, approved_budgets
 from irontree.domain.checks import DETECTION
-from irontree.domain.places import OPEN, PlaceSpec, SandboxKind
+from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import (
     AgentSpec,
     ExecutionPolicy,
     OnHalt,
+    OnProtected,
     PermissionRule,
     PromotionPolicy,
     PublishPolicy,
@@ -33,6 +34,7 @@ from irontree.domain.settings import (
     AgentAdapter,
     ApiUrl,
     Automations,
+    BestKind,
     Container,
     GateSettings,
     InnerPath,
@@ -42,7 +44,7 @@ from irontree.domain.settings import (
     VariableName,
     WebAddress,
     approved_gates,
-    approved_place,
+    approved_places,
 )
 from irontree.domain.text import nearest
 from irontree.domain.values import COMPOSITE_THRESHOLD, FROM_FILE, ReplyMode, Section
@@ -120,6 +122,17 @@ class VerifySection(Section):
     seconds: int = Field(default=1800, gt=0, description="Limit of each command.")
     detection: bool = Field(
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
+    )
+    protected: OnProtected = Field(
+        default="ask",
+        description="Where a task changes what defines its checks (existing tests, build and test configuration, files "
+        "that commands name): a person is asked, the attempt has failed, or it is only told.",
+    )
+    protected_files: tuple[str, ...] = Field(
+        default=(), description="Globs of more files that define the checks; `*` stands for anything, `/` too."
+    )
+    unprotected_files: tuple[str, ...] = Field(
+        default=(), description="Globs of files that do not, although they look like it."
     )
     reviewers: tuple[Reviewer, ...] = Field(
         default=(),
@@ -275,14 +288,8 @@ class Config(Section):
     prefect: Prefect = Prefect()
     automations: Automations = Automations()
 
-    def sandbox_kind(self) -> SandboxKind | None:
-        """The kind that the file decides; None if this machine does."""
-        if self.sandbox.kind == "auto":
-            return "container" if self.container.image else None
-        return self.sandbox.kind
-
-    def policy(self, remote: str | None, target_branch: str, kind: SandboxKind = "none") -> ExecutionPolicy:
-        """What a person approves (R6); *remote*, *target_branch* and *kind* hold where the file names none.
+    def policy(self, remote: str | None, target_branch: str, best: BestKind = lambda: "none") -> ExecutionPolicy:
+        """What a person approves (R6); *remote*, *target_branch* and *best* hold where the file names none.
 
         Raises ConfigRefused for what cannot be done yet: it must not be approved.
         """
@@ -293,22 +300,15 @@ class Config(Section):
                 "publish.mode: pull_request needs a git remote to push branches to",
                 remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
-        kind = self.sandbox_kind() or kind
-        whose: tuple[Literal["agents", "all"], ...] = ("agents", "all")
-        agents, checks = (
-            approved_place(
-                self.sandbox,
-                self.container,
-                kind,
-                who,
-            )
-            for who in whose
-        )
+        agents, checks = approved_places(self.sandbox, self.container, best)
         return ExecutionPolicy(
             agent=AgentSpec(**self.agent.model_dump(), place=agents),
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
+            protected=self.verify.protected,
+            protected_files=self.verify.protected_files,
+            unprotected_files=self.verify.unprotected_files,
             reviewers=tuple(ReviewerSpec(**reviewer.model_dump(), place=agents) for reviewer in self.verify.reviewers),
             workspace=WorkspacePolicy(**self.workspace.model_dump(), place=agents),
             place=checks,

@@ -22,6 +22,9 @@ verify:
   commands: [make test, {name: lint, run: ruff check .}]
   seconds: 60
   detection: false
+  protected: refuse
+  protected_files: [data/*]
+  unprotected_files: [package.json]
   reviewers: [{name: critic, command: critic --deep}]
 gates: {acceptance: {approvers: 2}, approval: {not_requester: true}, failure: {approvers: 3}, blocked: {approvers: 1}}
 issue: {close_on_done: manual, composite_threshold: 5, keep_current: false}
@@ -106,7 +109,7 @@ def test_the_defaults_are_the_protocol_s():
 def test_every_setting_is_read_somewhere(section, key):
     """A setting without effect is a lie."""
     readers = "".join((SOURCE / name).read_text() for name in ("config.py", "adapters.py", "bootstrap.py"))
-    assert re.search(rf"\.{section}(\.{key}\b|\.model_dump\(\)|,\n)", readers), "neither it nor its whole section is"
+    assert re.search(rf"\.{section}(\.{key}\b|\.model_dump\(\)|,\s)", readers), "neither it nor its whole section is"
 
 
 def test_every_key_can_be_set():
