@@ -100,8 +100,7 @@ class Adapters:
                 f"{repository.root} is on no branch, so there is none to publish to",
                 remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
             )
-        kind = config.sandbox_kind() or self.places.best()
-        policy = config.policy(remote, branch, kind)
+        policy = config.policy(remote, branch, self.places.best)
         reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
         return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers})
 

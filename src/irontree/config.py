@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, fi
 
 from irontree.domain.budgets import BudgetPolicy, approved_budgets
 from irontree.domain.checks import DETECTION
-from irontree.domain.places import OPEN, PlaceSpec, SandboxKind
+from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import (
     AgentSpec,
     ExecutionPolicy,
@@ -34,6 +34,7 @@ from irontree.domain.settings import (
     AgentAdapter,
     ApiUrl,
     Automations,
+    BestKind,
     CommentSection,
     Container,
     GateSettings,
@@ -46,7 +47,7 @@ from irontree.domain.settings import (
     VariableName,
     WebAddress,
     approved_gates,
-    approved_place,
+    approved_places,
 )
 from irontree.domain.text import nearest
 from irontree.domain.values import FROM_FILE, Section
@@ -253,14 +254,8 @@ class Config(Section):
     prefect: Prefect = Prefect()
     automations: Automations = Automations()
 
-    def sandbox_kind(self) -> SandboxKind | None:
-        """The kind that the file decides; None if this machine does."""
-        if self.sandbox.kind == "auto":
-            return "container" if self.container.image else None
-        return self.sandbox.kind
-
-    def policy(self, remote: str | None, target_branch: str, kind: SandboxKind = "none") -> ExecutionPolicy:
-        """What a person approves (R6); *remote*, *target_branch* and *kind* hold where the file names none.
+    def policy(self, remote: str | None, target_branch: str, best: BestKind = lambda: "none") -> ExecutionPolicy:
+        """What a person approves (R6); *remote*, *target_branch* and *best* hold where the file names none.
 
         Raises ConfigRefused for what cannot be done yet: it must not be approved.
         """
@@ -271,9 +266,7 @@ class Config(Section):
                 "publish.mode: pull_request needs a git remote to push branches to",
                 remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
-        kind = self.sandbox_kind() or kind
-        agents = approved_place(self.sandbox, self.container, kind, "agents")
-        checks = approved_place(self.sandbox, self.container, kind, "all")
+        agents, checks = approved_places(self.sandbox, self.container, best)
         return ExecutionPolicy(
             agent=AgentSpec(**self.agent.model_dump(), place=agents),
             checks=self.verify.commands,

@@ -226,6 +226,7 @@ def report(text: str) -> dict[str, object]:
         "outcome": text,
         "date": NOW,
         "environment": {"python": text},
+        "confined": False,
         "results": results(text),
         "coverage": coverage(text),
         "claimed": "",

@@ -457,3 +457,9 @@ def test_a_comment_that_asks_shows_what_somebody_wrote_to_the_letter(text, asked
 
 def _words(inline: Token) -> str:
     return "".join(child.content for child in inline.children or ()).replace("\N{ZERO WIDTH SPACE}", "")
+
+
+@pytest.mark.parametrize("confined", [True, False])
+def test_a_report_says_if_nothing_confined_the_work(confined):
+    values = case("reports/report.md", "text") | {"confined": confined}
+    assert ("Not confined" in RENDERER.render("reports/report.md", **values)) is not confined

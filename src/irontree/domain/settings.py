@@ -229,23 +229,28 @@ class Sandbox(Section):
         return {"kind": data} if isinstance(data, str) else data
 
 
-def approved_place(
-    sandbox: Sandbox, container: Container, kind: SandboxKind, who: Literal["agents", "all"]
-) -> PlaceSpec:
-    """The place to be approved (R6) for *who*: agents and set-up, or checks too. Raises ConfigRefused."""
+BestKind = Callable[[], SandboxKind]
+"""The strongest kind that this machine has without a configuration; to find out takes a moment."""
+
+
+def approved_places(sandbox: Sandbox, container: Container, best: BestKind) -> tuple[PlaceSpec, PlaceSpec]:
+    """The place of agents and set-up, and that of checks, to be approved (R6). Raises ConfigRefused."""
+    asked = "container" if sandbox.kind == "auto" and container.image else sandbox.kind
+    kind = best() if asked == "auto" else asked
     if kind == "container" and container.image is None:
         raise ConfigRefused(
             "sandbox.kind: container needs an image",
             remedy="name one as container.image in .mino/config.yml, or choose another kind",
         )
     shown = kind == "bubblewrap"
-    return PlaceSpec(
+    agents = PlaceSpec(
         kind=kind,
         read=sandbox.read if shown else (),
         write=sandbox.write if shown else (),
-        network=kind == "none" or sandbox.network in ("all", who),
+        network=kind == "none" or sandbox.network != "none",
         container=ContainerSpec(**container.model_dump()) if kind == "container" else None,
     )
+    return agents, agents.model_copy(update={"network": kind == "none" or sandbox.network == "all"})
 
 
 # --- The section `gates` of `.mino/config.yml` (R20)

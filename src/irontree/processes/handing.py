@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 SECONDS = 10.0
@@ -31,7 +30,6 @@ _LONGEST_FOLDER = 60
 """Characters: the address of a socket has at most 104 on some systems."""
 
 
-@cache
 def protect() -> None:
     """Let no other process of this user read our memory and initial environment, which may hold secrets; on Linux."""
     if sys.platform == "linux":

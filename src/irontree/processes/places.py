@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from irontree.processes.family import BUBBLEWRAP
 class Places:
     """The port `Places`; *environment* is the caller's, for the programs that make a place."""
 
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
 
     def best(self) -> SandboxKind:
         """The strongest kind that needs no configuration."""

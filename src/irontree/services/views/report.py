@@ -219,6 +219,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             outcome=_outcome(stream, record),
             date=time_of(record),
             environment=report.versions,
+            confined=plan.policy.place.confined,
             results=report.results,
             coverage=coverage(node, plan.policy, report.cited),
             findings=(*_said(record), *repeated, *check_defining(app, state), *denied_lines(stream)),
