@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -57,17 +58,18 @@ def open_app(
         layout.run_lock, clock, host, lambda: timedelta(hours=equipment().config.run.lock_stale_hours)
     )
     log = FileEventLog(ISSUE_FORM, repository.root, clock)
+    results = FileResultStore(repository.root, platformdirs.user_state_path("irontree") / repository.id / "results.key")
     return App(
         repository=repository,
         log=log,
         replays=CachedReplays(log, layout.events, layout.cache, clock),
         loops=FileLoopLog(repository.root, clock),
         plans=FilePlanStore(repository.root),
-        results=FileResultStore(repository.root),
+        results=results,
         projections=FileProjections(repository.root),
         deliveries=FileDeliveries(repository.root),
         upkeep=FileUpkeep(repository.root),
-        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children, repository.driven),
+        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children, lambda: _driven(repository, results)),
         lease=LoopLease(layout, clock, host, lambda: timedelta(hours=equipment().config.loop.lease_stale_hours)),
         alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
         run_lock=run_lock,
@@ -85,6 +87,14 @@ def open_app(
         progress=progress,
         cancel=cancel or threading.Event(),
     )
+
+
+@contextmanager
+def _driven(repository: GitRepository, results: FileResultStore) -> Iterator[None]:
+    """What every driver needs before it starts a program of an agent."""
+    results.begin_sealing()
+    with repository.driven():
+        yield
 
 
 def set_up(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepository:

@@ -22,6 +22,7 @@ from irontree.domain.plan import (
     ContainerSpec,
     ExecutionPolicy,
     OnHalt,
+    OnProtected,
     PermissionRule,
     PromotionPolicy,
     PublishPolicy,
@@ -118,6 +119,17 @@ class VerifySection(Section):
     seconds: int = Field(default=1800, gt=0, description="Limit of each command.")
     detection: bool = Field(
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
+    )
+    protected: OnProtected = Field(
+        default="ask",
+        description="Where a task changes what defines its checks (existing tests, build and test configuration, files "
+        "that commands name): a person is asked, the attempt has failed, or it is only told.",
+    )
+    protected_files: tuple[str, ...] = Field(
+        default=(), description="Globs of more files that define the checks; `*` stands for anything, `/` too."
+    )
+    unprotected_files: tuple[str, ...] = Field(
+        default=(), description="Globs of files that do not, although they look like it."
     )
     reviewers: tuple[Reviewer, ...] = Field(
         default=(),
@@ -290,6 +302,9 @@ class Config(Section):
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
+            protected=self.verify.protected,
+            protected_files=self.verify.protected_files,
+            unprotected_files=self.verify.unprotected_files,
             reviewers=tuple(
                 ReviewerSpec(**reviewer.model_dump(), container=container) for reviewer in self.verify.reviewers
             ),

@@ -24,6 +24,7 @@ from irontree.domain.issues import Comment, Issue
 from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.machine import Replay, replay
 from irontree.domain.plan import ContainerSpec, Plan, PublishPolicy, Shell, WorkspacePolicy
+from irontree.domain.protection import LineCount
 from irontree.domain.spending import Spending
 
 
@@ -750,14 +751,6 @@ WorkspaceName = Literal["run", "verify", "review"]
 """The workspaces: for agents' changes, for checks, and for reading agents; none sees what another left (R4)."""
 
 
-class LineCount(NamedTuple):
-    """Lines of a file added and removed between two commits; both `None` for a binary file."""
-
-    path: str
-    added: int | None
-    removed: int | None
-
-
 class Workspace(Protocol):
     """One of the private workspaces (R4)."""
 
@@ -785,6 +778,12 @@ class Workspace(Protocol):
 
     def merge(self, ours: str, theirs: str, message: str) -> str | None:
         """Merge commit of the two, or None on conflict (workspace is left clean)."""
+
+    def differing(self) -> tuple[str, ...]:
+        """The tracked files that are not as they were put there; untracked ones are no concern."""
+
+    def put(self, commit: str, paths: Sequence[str]) -> None:
+        """Make these files as they are in *commit*; one that it does not have is removed."""
 
 
 class Checkout(NamedTuple):
@@ -874,8 +873,11 @@ class Repository(Protocol):
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""
 
-    def diff(self, base: str, sha: str) -> str:
-        """The unified diff between two commits."""
+    def diff(self, base: str, sha: str, *, first: Sequence[str] = ()) -> str:
+        """The unified diff between two commits, the files in *first* before all others."""
+
+    def files_at(self, sha: str) -> frozenset[str]:
+        """The paths of all files in that commit."""
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits."""

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from irontree.domain.protection import LineCount
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import (
     Checkout,
@@ -259,8 +260,50 @@ def test_it_tells_what_is_here_and_what_changed(project, repository):
 
 def test_it_counts_the_lines_that_came_and_went_but_for_files_without_lines(project, repository):
     first = project.work(project.tip(), **{"app.py": "print('bye')\nprint('again')\n", "picture": "a\0b"})
-    counts = {count.path: (count.added, count.removed) for count in repository.line_counts(project.tip(), first)}
-    assert counts == {"app.py": (2, 1), "picture": (None, None)}
+    assert set(repository.line_counts(project.tip(), first)) == {
+        LineCount("app.py", 2, 1, new=False),
+        LineCount("picture", None, None, new=True),
+    }
+
+
+def test_a_diff_begins_with_the_files_that_are_to_come_first(project, repository):
+    base, sha = project.tip(), project.work(**{"app.py": "print('bye')\n", "z*.txt": "new\n", "zoo.txt": "new\n"})
+    shown = repository.diff(base, sha, first=("z*.txt", "gone.txt"))
+    assert shown.index("z*.txt") < shown.index("app.py") < shown.index("zoo.txt")
+    assert shown.count("+print('bye')") == 1
+
+
+def test_it_lists_the_files_of_a_commit(project, repository):
+    sha = project.work(**{"ä b.txt": "new\n"})
+    assert repository.files_at(sha) == {*repository.files_at(project.tip()), "ä b.txt"}
+
+
+def test_tracked_files_that_a_check_rewrote_or_removed_are_named_and_put_back(project, repository):
+    sha = project.work(**{"one.txt": "1\n", "two.txt": "2\n"})
+    repository.keep(sha, REF, source=repository.workspace("run", PLAIN))
+    workspace = repository.workspace("verify", PLAIN)
+    workspace.prepare(sha)
+    assert workspace.differing() == ()
+    (workspace.path / "one.txt").unlink()
+    (workspace.path / "two.txt").write_text("3\n")
+    (workspace.path / "beside.txt").write_text("untracked\n")
+    assert workspace.differing() == ("one.txt", "two.txt")
+    workspace.put(sha, ("one.txt", "two.txt"))
+    assert workspace.differing() == ()
+    assert (workspace.path / "two.txt").read_text() == "2\n"
+    assert (workspace.path / "beside.txt").exists()
+
+
+def test_files_can_be_put_as_they_were_in_another_commit(project, repository):
+    base, sha = project.tip(), project.work(**{"app.py": "print('bye')\n", "new*.txt": "new\n", "newer.txt": "new\n"})
+    repository.keep(sha, REF, source=repository.workspace("run", PLAIN))
+    workspace = repository.workspace("verify", PLAIN)
+    workspace.prepare(sha)
+    before = (project.root / "app.py").read_text()
+    workspace.put(base, ("app.py", "new*.txt"))
+    assert (workspace.path / "app.py").read_text() == before
+    assert not (workspace.path / "new*.txt").exists()
+    assert (workspace.path / "newer.txt").exists()
 
 
 def test_it_tells_which_commits_it_lacks_and_which_no_ref_keeps(project, repository):

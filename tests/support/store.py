@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from irontree.domain.checks import CheckReport, CheckResult
 from irontree.domain.events import IssueEvent, RunStarted, TaskPublished, VerifyPassed
 from irontree.domain.loop import LoopEntity, LoopHalted, LoopStarted
 from irontree.domain.plan import AgentSpec, Approval, Criterion, ExecutionPolicy, Plan, PlanNode, PublishPolicy
@@ -101,3 +102,34 @@ def plan(**changes: Any) -> Plan:
         "approval": Approval(by="ada", at="2026-04-22T14:32:11Z", channel="terminal"),
     }
     return Plan(**values | changes)
+
+
+def check_report(**changes) -> CheckReport:
+    """Results of issue 12 at SHA, with *changes*: one passed, one was cut off."""
+    passed = CheckResult(
+        name="tests",
+        command="pytest -q",
+        ended="exited",
+        exit_code=0,
+        seconds=1.25,
+        output="....\n4 passed\n",
+        output_digest="0" * 64,
+    )
+    cut_off = CheckResult(
+        name="lint",
+        command="make lint",
+        ended="timeout",
+        exit_code=None,
+        seconds=1e22,
+        output="\x1b[31mred\x1b[0m\r\nnull\n  ",
+        output_digest="1" * 64,
+    )
+    values = {
+        "issue_number": 12,
+        "anchor": SHA,
+        "commands_digest": "2" * 64,
+        "results": (passed, cut_off),
+        "versions": {"python": "3.11"},
+        "warnings": ("no: lint",),
+    }
+    return CheckReport(**values | changes)

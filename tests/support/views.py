@@ -23,8 +23,8 @@ from irontree.domain.plan import (
     Shell,
     WorkspacePolicy,
 )
+from irontree.domain.protection import LineCount
 from irontree.domain.state import Phase, TaskState
-from irontree.ports import LineCount
 from irontree.services.delivery.comments import CommentView, comment_template
 from irontree.services.delivery.issue_text import Part
 from irontree.services.questions.pages import form_template
@@ -260,6 +260,7 @@ def prompt(text: str) -> dict[str, object]:
         "attempt": 2,
         "attempts": 4,
         "commands": (text, "make test"),
+        "protected": "ask",
         "failure": failure(text),
         "continues": True,
         "goes_on": False,
@@ -273,13 +274,7 @@ def request(text: str) -> dict[str, object]:
 
 
 def plan_prompt(text: str) -> dict[str, object]:
-    return {
-        "text": text,
-        "example": text,
-        "checks": ("tests",),
-        "draft_file": "/tmp/plans/1",
-        "problems": (text,),
-    }
+    return {"text": text, "example": text, "checks": ("tests",), "draft_file": "/tmp/plans/1", "problems": (text,)}
 
 
 def review_prompt(text: str) -> dict[str, object]:
@@ -398,7 +393,8 @@ def approval(text: str) -> dict[str, object]:
         "budget": 60,
         "loop_mode": True,
         "answer": "irontree task requirements.md --approve 1a2b3c4d5e6f7a8b",
-        **{"guarded": (), "tracker": ""},
+        "guarded": (),
+        "tracker": "",
         "lookalikes": ((text, text),),
         "estimate": text,
         "trivial": (text,),

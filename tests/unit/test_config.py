@@ -22,6 +22,9 @@ verify:
   commands: [make test, {name: lint, run: ruff check .}]
   seconds: 60
   detection: false
+  protected: refuse
+  protected_files: [data/*]
+  unprotected_files: [package.json]
   reviewers: [{name: critic, command: critic --deep}]
 gates: {acceptance: {approvers: 2}, approval: {not_requester: true}, failure: {approvers: 3}, blocked: {approvers: 1}}
 issue: {close_on_done: manual, composite_threshold: 5, keep_current: false}

@@ -53,7 +53,15 @@ class Human(NamedTuple):
         return f"only a person can judge: {self.criterion.text}"
 
 
-Check: TypeAlias = Shell | ReviewCheck
+class ProtectedFiles(NamedTuple):
+    """The files that define the checks are compared with those that the task began from (R18)."""
+
+    name: str = "protected files"
+    shown: str = "what defines the checks is as it was"
+    complaint: str = "the task changed files that define its checks"
+
+
+Check: TypeAlias = Shell | ReviewCheck | ProtectedFiles
 """What a program does to confirm that a commit does what was approved: it ends in a `CheckResult`."""
 _REVIEW: Final = "review: "
 
@@ -85,6 +93,8 @@ class CheckResult(Value):
     output_digest: str
     review: bool = False
     """Whether a reviewer said it, and no command."""
+    protection: bool = Field(default=False, exclude_if=lambda protection: not protection)
+    """Whether it is about the files that define the checks, and no command ran."""
     usage: dict[str, float] | None = Field(default=None, exclude_if=lambda usage: usage is None)
     """What a reviewer took, as far as it says so: `input_tokens`, `output_tokens`, `cost_usd`; None of a command."""
 
@@ -96,6 +106,8 @@ class CheckResult(Value):
     @property
     def check(self) -> Check:
         """The check whose result it is."""
+        if self.protection:
+            return ProtectedFiles()
         if self.review:
             return ReviewCheck(self.name.removeprefix(_REVIEW))
         return Shell.model_construct(name=self.name, run=self.command)
@@ -112,12 +124,22 @@ class CheckReport(Value):
     warnings: tuple[str, ...] = ()
     cited: dict[str, str] = Field(default_factory=dict)
     """Where reviewers found evidence, by the text of the criterion that it covers (R18)."""
+    protected: tuple[str, ...] = Field(default=(), exclude_if=lambda paths: not paths)
+    """The paths that define the checks and that the task changed; where it may not, a result says so."""
+    as_before: str = Field(default="", exclude_if=lambda words: not words)
+    """How the checks come out with these files as they were, in words; empty if they did not run so."""
 
     @model_validator(mode="before")
     @classmethod
     def _as_written_before(cls, found: object) -> object:
         """Without `complete`, which an earlier version wrote into every report."""
         return {key: value for key, value in found.items() if key != "complete"} if isinstance(found, dict) else found
+
+    @property
+    def protected_words(self) -> str:
+        """What the task changed of what defines its checks, and how they come out without that."""
+        changed = f"this task changed files that define its own checks: {', '.join(self.protected)}"
+        return "; ".join(filter(None, (changed, self.as_before)))
 
     @property
     def failed(self) -> CheckResult | None:
@@ -141,6 +163,8 @@ def result_of(
             command, reviewed = check.run, False
         case ReviewCheck():
             command, reviewed = check.shown, True
+        case ProtectedFiles():
+            command, reviewed = check.shown, False
         case _:
             assert_never(check)
     return CheckResult(
@@ -152,6 +176,7 @@ def result_of(
         output=truncate(output),
         output_digest=output_digest or hashlib.sha256(output.encode()).hexdigest(),
         review=reviewed,
+        protection=isinstance(check, ProtectedFiles),
         usage=usage,
     )
 

@@ -58,6 +58,19 @@ def _is_stop(value: object) -> bool:
     return value == "stop"
 
 
+OnProtected = Literal["ask", "refuse", "allow"]
+
+
+def _is_ask(value: object) -> bool:
+    """The same for what a person is asked about unless somebody chose otherwise."""
+    return value == "ask"
+
+
+def _is_empty(value: object) -> bool:
+    """The same for a list with nothing in it."""
+    return not value
+
+
 class Criterion(Value):
     """One acceptance criterion and what it names as its cover (R18).
 
@@ -265,6 +278,10 @@ class ExecutionPolicy(Value):
     checks: tuple[Shell, ...] = ()
     detection: tuple[DetectionRow, ...] = ()
     check_seconds: int = Field(default=1800, gt=0)
+    protected: OnProtected = Field(default="ask", exclude_if=_is_ask)
+    """What happens where a task changes what defines its checks (R18)."""
+    protected_files: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
+    unprotected_files: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
     reviewers: tuple[ReviewerSpec, ...] = ()
     """Asked in order, once the checks have passed."""
     workspace: WorkspacePolicy = Field(default_factory=WorkspacePolicy)

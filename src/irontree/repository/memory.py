@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+from irontree.domain.protection import LineCount
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import (
     BackupFailure,
@@ -22,7 +23,6 @@ from irontree.ports import (
     Committed,
     Document,
     LeftLock,
-    LineCount,
     Moved,
     Published,
     Rewritten,
@@ -211,9 +211,13 @@ class MemoryRepository:
         name = next((name for name in files if name.casefold() == path.casefold()), None)
         return Document(name, files[name].decode()) if name else None
 
-    def diff(self, base: str, sha: str) -> str:
+    def diff(self, base: str, sha: str, *, first: Sequence[str] = ()) -> str:
         old, new = self.commits[base].files, self.commits[sha].files
-        return "\n".join(line for path in self.changed_files(base, sha) for line in _diff(path, old, new))
+        paths = sorted(self.changed_files(base, sha), key=lambda path: path not in first)
+        return "\n".join(line for path in paths for line in _diff(path, old, new))
+
+    def files_at(self, sha: str) -> frozenset[str]:
+        return frozenset(self.commits[sha].files)
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         return _changed(self.commits[base].files, self.commits[sha].files)
@@ -318,12 +322,14 @@ class MemoryWorkspace:
     commits: dict[str, Commit] = field(default_factory=dict)
     head: str | None = None
     prepared_for: str | None = None
+    put_there: Files = field(default_factory=dict)
 
     def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
         """Put HEAD at *base* and the files as in *tree_of* or *base*; a double has no caches that stay."""
         del cancel
         self.path.mkdir(parents=True, exist_ok=True)
-        write_files(self.path, self.commit_of(tree_of or base).files)
+        self.put_there = self.commit_of(tree_of or base).files
+        write_files(self.path, self.put_there)
         self.head = self.prepared_for = base
 
     def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
@@ -362,6 +368,16 @@ class MemoryWorkspace:
         self.path.mkdir(parents=True, exist_ok=True)
         write_files(self.path, self.commit_of(self.head).files)
         return None if files is None else self.head
+
+    def differing(self) -> tuple[str, ...]:
+        here = read_files(self.path)
+        return tuple(sorted(path for path, data in self.put_there.items() if here.get(path) != data))
+
+    def put(self, commit: str, paths: Sequence[str]) -> None:
+        files = self.commit_of(commit).files
+        for path in paths:
+            (self.path / path).unlink(missing_ok=True)
+        write_files(self.path, {**read_files(self.path), **{path: files[path] for path in paths if path in files}})
 
     def history(self, sha: str) -> Iterator[str]:
         """The commit and all that it stands on, nearest first."""
@@ -416,9 +432,9 @@ def _diff(path: str, old: Files, new: Files) -> Iterator[str]:
 
 def _line_count(path: str, old: Files, new: Files) -> LineCount:
     if any(b"\0" in files.get(path, b"") for files in (old, new)):
-        return LineCount(path, None, None)
+        return LineCount(path, None, None, path not in old)
     signs = [line[:1] for line in _diff(path, old, new)][2:]  # behind the two lines that name the file
-    return LineCount(path, signs.count("+"), signs.count("-"))
+    return LineCount(path, signs.count("+"), signs.count("-"), path not in old)
 
 
 def _tokens(message: str) -> set[str]:

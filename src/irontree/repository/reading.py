@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from irontree.domain.protection import LineCount
 from irontree.errors import EnvironmentRefused, GitFailed
 from irontree.processes.running import Process
 from irontree.repository.settings import Settings, parse_settings
@@ -26,6 +27,7 @@ os.environ.update(_OF_ITS_OWN)
 
 T = TypeVar("T")
 
+_UNADORNED = ("--no-ext-diff", "--no-textconv")
 _QUESTIONS = 3
 """How often the child that answers is asked the same, when it has ended."""
 
@@ -119,6 +121,26 @@ class GitReader(git.Repo):
                 message = f"git cat-file does not answer in {self.working_dir}: {error}"
                 raise GitFailed(message, remedy="look there with `git fsck`") from error
         return None
+
+    # --- what differs between two commits
+
+    def diff(self, base: str, sha: str, first: Sequence[str]) -> str:
+        """The unified diff, as git writes it; the files in *first*, if there are any, before all others."""
+
+        def part(*pathspecs: str) -> str:
+            return str(self.git.diff(*_UNADORNED, base, sha, "--", *pathspecs, strip_newline_in_stdout=False))
+
+        ahead = part(*(f":(top,literal){path}" for path in first)) if first else ""
+        return ahead + part(":(top)", *(f":(top,exclude,literal){path}" for path in first))
+
+    def line_counts(self, base: str, sha: str) -> Iterator[LineCount]:
+        """The lines added and removed in each file that differs; a renamed file is two."""
+        given = ("--no-renames", *_UNADORNED, "-z", base, sha)
+        new = frozenset(self.paths("diff", "--name-only", "--diff-filter=A", *given))
+        for entry in self.paths("diff", "--numstat", *given):
+            added, removed, path = entry.split("\t", 2)
+            came, went = (int(lines) if lines.isdecimal() else None for lines in (added, removed))  # binary: `-`
+            yield LineCount(path, came, went, path in new)
 
 
 class _Commands(git.Git):

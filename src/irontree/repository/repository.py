@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+from irontree.domain.protection import LineCount
 from irontree.errors import ConfigRefused, EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import (
     BackupFailure,
@@ -17,7 +18,6 @@ from irontree.ports import (
     Checkout,
     Document,
     LeftLock,
-    LineCount,
     Moved,
     Published,
     Rewritten,
@@ -376,10 +376,14 @@ class GitRepository:
         except UnicodeDecodeError as error:
             raise GitFailed(f"{name} is not text in UTF-8", remedy=remedy) from error
 
-    def diff(self, base: str, sha: str) -> str:
-        """The unified diff between two commits, as text for people."""
-        words = ("--no-ext-diff", "--no-textconv", base, sha)
-        return shown(self.git.repo.git.diff(*words, strip_newline_in_stdout=False))
+    def diff(self, base: str, sha: str, *, first: Sequence[str] = ()) -> str:
+        """The unified diff between two commits, as text for people; the files in *first* come before all others."""
+        found = [path for path in self.changed_files(base, sha) if path in first]
+        return shown(self.git.repo.diff(base, sha, found))
+
+    def files_at(self, sha: str) -> frozenset[str]:
+        """The paths of all files in that commit."""
+        return frozenset(map(shown, self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", sha)))
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits; a renamed file is two."""
@@ -390,8 +394,7 @@ class GitRepository:
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with its lines added and removed."""
-        words = ("--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", base, sha)
-        return tuple(_line_count(*entry.split("\t", 2)) for entry in self.git.repo.paths("diff", *words))
+        return tuple(count._replace(path=shown(count.path)) for count in self.git.repo.line_counts(base, sha))
 
     @cached_property
     def _changed(self) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -490,9 +493,3 @@ def _trailers(log: str) -> Iterator[tuple[str, set[str]]]:
         sha, *trailers = entry.strip().splitlines()
         ours = (line.partition(":") for line in trailers if line.lower().startswith("irontree-"))
         yield sha, {value.strip() for _, _, value in ours}
-
-
-def _line_count(added: str, removed: str, path: str) -> LineCount:
-    """A line count of git; it writes `-` for binary files."""
-    has_lines = added.isdecimal() and removed.isdecimal()
-    return LineCount(shown(path), int(added) if has_lines else None, int(removed) if has_lines else None)

@@ -177,6 +177,21 @@ class GitWorkspace:
             return None
         raise GitFailed(f"git merge failed in {self.path}: {said(done).strip()}", output=done.output)
 
+    @_told_in_words
+    def differing(self) -> tuple[str, ...]:
+        """The tracked files that are not as they were put there."""
+        self._restore()
+        return tuple(shown(path) for state, path in self._status() if state[1] not in " ?")
+
+    @_told_in_words
+    def put(self, commit: str, paths: Sequence[str]) -> None:
+        """Make these files as they are in *commit*; one that it does not have is removed."""
+        there = frozenset(self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", commit, "--", *paths))
+        for path in paths:
+            remove(self.path / path)
+        if there:
+            self.git.change("--literal-pathspecs", "checkout", "--force", commit, "--", *sorted(there))
+
     @property
     def _prepared_for(self) -> Path:
         """Holds the base that the files belong to; missing while the workspace is being prepared."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import os
 import re
+import secrets
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.ids import digest_of, revision_in
-from irontree.domain.plan import Plan
+from irontree.domain.plan import Plan, canonical_json
 from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged
@@ -182,26 +187,94 @@ def approved_at(plan: Plan) -> datetime:
 # Output is truncated by lines, and a line has no limit.
 RESULTS_BYTES = 64 * 1024 * 1024
 _ANCHOR = re.compile(r"[0-9a-f]{7,64}|not_applicable")
-_REMEDY = "remove the file and verify again"
+_REMEDY = "verify again: the checks run anew"
+_SEAL: Final = "seal"
+_KEY_BYTES: Final = 32
 
 
 class FileResultStore(_InRepository):
-    """The port `ResultStore` on files."""
+    """The port `ResultStore` on files, each sealed with a key that no workspace sees (R18).
+
+    *key* is the file that holds it, in the user's state folder; without one, what is there was written by a version
+    that did not seal, and is believed.
+    """
+
+    def __init__(self, root: Path, key: Path, disk: Disk | None = None) -> None:
+        super().__init__(root, disk)
+        self._key = key
 
     def load(self, issue_number: int, anchor: str) -> CheckReport | None:
-        """The stored results at that commit; None if there are none. Raises LogDamaged if they cannot be read."""
+        """The stored results at that commit; None if there are none.
+
+        Raises LogDamaged if they cannot be read or do not carry our seal: somebody else wrote them.
+        """
         path = self._path(issue_number, anchor)
         data = read_bytes(path, RESULTS_BYTES) if _ANCHOR.fullmatch(anchor) else None
         if data is None:
             return None
-        return decode_value(CheckReport, data, self._layout.shown(path), limit=RESULTS_BYTES, remedy=_REMEDY)
+        shown, key = self._layout.shown(path), read_bytes(self._key, _KEY_BYTES)
+        report, seal = _unsealed(data, shown)
+        if (report.issue_number, report.anchor) != (issue_number, anchor):
+            raise LogDamaged(f"{shown} is about issue-{report.issue_number} at {report.anchor}", remedy=_REMEDY)
+        if key and not hmac.compare_digest(_seal_of(report, key), seal):
+            raise LogDamaged(f"{shown} was changed, or this program did not write it", remedy=_REMEDY)
+        return report
 
     def save(self, report: CheckReport) -> None:
         """Write the results durably, in place of earlier ones at that commit."""
-        self._disk.write_durably(self._path(report.issue_number, report.anchor), encode_value(report))
+        self.begin_sealing()
+        self._put(report, read_bytes(self._key, _KEY_BYTES) or b"")
+
+    def begin_sealing(self) -> None:
+        """Make the key if there is none, and seal the results that are there: before any program of an agent runs.
+
+        Raises EnvironmentRefused where no key can be kept.
+        """
+        if self._key.exists():
+            return
+        key = secrets.token_bytes(_KEY_BYTES)
+        for path in self._layout.state.glob("reports/issue-*/*.yml"):
+            with suppress(LogDamaged):
+                report, _ = _unsealed(read_bytes(path, RESULTS_BYTES) or b"", self._layout.shown(path))
+                self._put(report, key)
+        with disk_errors(self._key):
+            self._key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _create_private(self._key, key)
+
+    def _put(self, report: CheckReport, key: bytes) -> None:
+        content = report.model_dump(mode="json") | {_SEAL: _seal_of(report, key)}
+        self._disk.write_durably(self._path(report.issue_number, report.anchor), write_mapping(content).encode())
 
     def _path(self, issue_number: int, anchor: str) -> Path:
         return self._layout.reports(issue_number) / f"{anchor}.yml"
+
+
+def _seal_of(report: CheckReport, key: bytes) -> str:
+    """HMAC-SHA256 of the canonical JSON, 64 hex."""
+    return hmac.new(key, canonical_json(report.model_dump(mode="json")).encode(), hashlib.sha256).hexdigest()
+
+
+def _unsealed(data: bytes, path: str) -> tuple[CheckReport, str]:
+    """The report in a file, and its seal; empty if it has none."""
+    try:
+        mapping = read_mapping(data, path, limit=RESULTS_BYTES)
+    except LogDamaged as error:
+        raise LogDamaged(error.message, remedy=_REMEDY) from error
+    seal = str(mapping.pop(_SEAL, ""))
+    return typed(CheckReport, mapping, path, remedy=_REMEDY), seal
+
+
+def _create_private(path: Path, data: bytes) -> None:
+    """Make the file, for its owner alone, unless another process was faster; it is never seen half written."""
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    made.unlink(missing_ok=True)
+    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    with suppress(FileExistsError):
+        os.link(made, path)
+    made.unlink()
 
 
 # --- Briefs and reports under `.mino/`

@@ -13,12 +13,12 @@ from irontree.store.documents import FilePlanStore, FileResultStore
 from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.layout import Layout, create
 from irontree.store.streams import ISSUE_FORM
-from tests.contract.test_result_store import report
 from tests.support.disk import Stopped, stopping_at
 from tests.support.store import (
     LOOP_ID,
     SHA,
     StillClock,
+    check_report,
     entity,
     history,
     loop_started,
@@ -115,9 +115,9 @@ def test_there_is_a_plan_in_force_at_every_instant(root, step):
 
 @pytest.mark.parametrize("step", STEPS)
 def test_check_results_are_those_before_or_those_after(root, step):
-    FileResultStore(root).save(report(results=()))
-    stopped(lambda disk: FileResultStore(root, disk).save(report()), step)
-    assert FileResultStore(root).load(12, SHA) in (report(results=()), report())
+    FileResultStore(root, root / "key").save(check_report(results=()))
+    stopped(lambda disk: FileResultStore(root, root / "key", disk).save(check_report()), step)
+    assert FileResultStore(root, root / "key").load(12, SHA) in (check_report(results=()), check_report())
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -92,8 +92,8 @@ def test_every_field_of_a_plan_goes_through_the_file(approved):
 @given(report=values_of(CheckReport))
 def test_every_field_of_check_results_goes_through_the_file(report):
     with folder() as root:
-        FileResultStore(root).save(report)
-        assert FileResultStore(root).load(report.issue_number, report.anchor) == report
+        FileResultStore(root, root / "key").save(report)
+        assert FileResultStore(root, root / "key").load(report.issue_number, report.anchor) == report
 
 
 @given(entity=values_of(LoopEntity))

@@ -16,8 +16,7 @@ from irontree.store.documents import FileDeliveries, FilePlanStore, FileResultSt
 from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.layout import Layout, create
 from irontree.store.streams import ISSUE_FORM
-from tests.contract.test_result_store import report
-from tests.support.store import LOOP_ID, SHA, StillClock, entity, plan, published, started
+from tests.support.store import LOOP_ID, SHA, StillClock, check_report, entity, plan, published, started
 
 
 @pytest.fixture
@@ -55,7 +54,11 @@ def test_a_link_or_a_file_in_place_of_the_state_folder_is_refused(tmp_path):
 
 def test_making_the_adapters_and_reading_creates_nothing(tmp_path):
     log, loops = FileEventLog(ISSUE_FORM, tmp_path, StillClock()), FileLoopLog(tmp_path, StillClock())
-    plans, results, deliveries = FilePlanStore(tmp_path), FileResultStore(tmp_path), FileDeliveries(tmp_path)
+    plans, results, deliveries = (
+        FilePlanStore(tmp_path),
+        FileResultStore(tmp_path, tmp_path / "key"),
+        FileDeliveries(tmp_path),
+    )
     assert (log.streams(), log.read(1).records, loops.ids(), plans.revisions()) == ((), (), (), ())
     assert (loops.read_entity(LOOP_ID), plans.load("00123456"), results.load(1, SHA)) == (None, None, None)
     assert deliveries.load(1) == EffectLedger()
@@ -71,7 +74,7 @@ def test_writing_where_nothing_was_initialised_says_how_to_begin(tmp_path):
 def test_the_names_on_disk_are_the_contract_s(layout):
     FileEventLog(ISSUE_FORM, layout.root, StillClock()).append(published(), expected_sequence=0)
     FilePlanStore(layout.root).save(plan())
-    FileResultStore(layout.root).save(report())
+    FileResultStore(layout.root, layout.root / "key").save(check_report())
     FileDeliveries(layout.root).save(12, EffectLedger(1))
     FileLoopLog(layout.root, StillClock()).write_entity(entity())
     assert files_of(layout.state) == [
@@ -145,10 +148,10 @@ def test_a_plan_under_another_revision_s_name_is_not_believed(layout):
 
 
 def test_damaged_results_say_how_to_get_new_ones(layout):
-    FileResultStore(layout.root).save(report())
+    FileResultStore(layout.root, layout.root / "key").save(check_report())
     (layout.reports(12) / f"{SHA}.yml").write_text("complete: perhaps\n")
     with pytest.raises(LogDamaged) as caught:
-        FileResultStore(layout.root).load(12, SHA)
+        FileResultStore(layout.root, layout.root / "key").load(12, SHA)
     assert "verify again" in caught.value.remedy
 
 

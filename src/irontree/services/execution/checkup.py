@@ -29,6 +29,7 @@ from irontree.services.execution.verify import (
     unknown_secrets,
 )
 from irontree.services.record import World, read_world, record, snapshot
+from irontree.services.views.history import results_at
 from irontree.services.work.preflight import require_sound
 
 
@@ -116,7 +117,7 @@ def fail_pending(app: App, world: World, state: TaskState, meta: dict[str, Any])
     """Record that a pending acceptance failed after all; *meta* says who decided this and why."""
     subject = _pending_subject(world, state)
     # Use the stored results: nothing is verified again only to be sent back.
-    report = app.results.load(state.issue_number, subject.anchor) or check(app, subject, subject.anchor)
+    report = results_at(app, state.issue_number, subject.anchor) or check(app, subject, subject.anchor)
     return failed(app, subject, report, retryable=state.may_retry, meta=meta)
 
 

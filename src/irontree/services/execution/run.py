@@ -214,6 +214,7 @@ def _prompt(
         node=node,
         attempt=state.attempt_count,
         attempts=state.total_attempts,
+        protected=plan.policy.protected,
         commands=tuple(check.run for check in commands_for(node, plan.policy, present)),
         failure=failure_of(app, app.log.read(state.issue_number), state),
         continues=state.has_code and not goes_on,

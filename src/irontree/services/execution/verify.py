@@ -15,12 +15,15 @@ from irontree.domain.checks import (
     Failed,
     Passed,
     Pending,
+    ProtectedFiles,
     ReviewCheck,
     commands_for,
+    complaint_of,
     coverage,
     fingerprint,
     judge,
     left_to_people,
+    result_of,
 )
 from irontree.domain.events import (
     CheckupUnblocked,
@@ -33,11 +36,12 @@ from irontree.domain.events import (
 )
 from irontree.domain.halt import SECRET_IN_COMMIT
 from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
+from irontree.domain.protection import changes_checks
 from irontree.domain.secrets import AddedSecret, added_secrets
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import few
-from irontree.errors import Cancelled, EnvironmentRefused, GitFailed, NotEligible
-from irontree.ports import CheckRunner
+from irontree.domain.text import counted, few
+from irontree.errors import Cancelled, EnvironmentRefused, GitFailed, LogDamaged, NotEligible
+from irontree.ports import CheckRunner, Workspace
 from irontree.services.execution.publication import (
     Never,
     NotNow,
@@ -124,7 +128,7 @@ def _not_reviewed(app: App, state: TaskState, found: NoVerdict) -> TaskState:
 def check(app: App, subject: Subject, sha: str) -> CheckReport:
     """The results of the approved commands at *sha*: the stored ones if they still count, else run now and stored."""
     workspace = app.repository.workspace("verify", subject.plan.policy.workspace)
-    stored = app.results.load(subject.state.issue_number, sha)
+    stored = _stored(app, subject, sha)
     if stored and _counts(stored, subject):
         if stored.results:
             app.progress.note(f"the checks have already run at {sha[:7]}")
@@ -132,17 +136,55 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
     workspace.prepare(sha, cancel=app.cancel)
     commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
     checks = app.checks().within(subject.plan.policy.container)
-    results = _run_all(app, checks, subject, commands, workspace.path)
+    checking = _Checking(app, checks, subject, commands, workspace)
+    protected = _protected(app, subject, sha)
+    refused = (_refusal(protected),) if protected and subject.plan.policy.protected == "refuse" else None
+    results, warnings = (refused, ()) if refused else checking.run_all(sha)
     report = CheckReport(
         issue_number=subject.state.issue_number,
         anchor=sha,
         commands_digest=_digest(subject),
         results=results,
         versions=dict(checks.versions([command.run for command in commands], workspace=workspace.path)),
-        warnings=checks.foreign_sources(workspace.path, app.repository.root),
+        warnings=(*checks.foreign_sources(workspace.path, app.repository.root), *warnings),
+        protected=protected,
     )
+    if protected and commands and subject.plan.policy.protected == "ask" and not report.failed:
+        report = report.model_copy(update={"as_before": checking.with_files_of(_began_from(subject.state), protected)})
     app.results.save(report)
     return report
+
+
+def _began_from(state: TaskState) -> str:
+    """The newest commit of the target that the task's commit stands on; empty if it has none."""
+    return state.fork_point or state.base_sha or ""
+
+
+def _protected(app: App, subject: Subject, sha: str) -> tuple[str, ...]:
+    """What the task changed of what defines its checks; a merge is not asked, which others changed too."""
+    base = _began_from(subject.state)
+    if sha != subject.anchor or not subject.state.has_code or not base:
+        return ()
+    counts = app.repository.line_counts(base, sha)
+    return changes_checks(counts, subject.node, subject.plan.policy, lambda: app.repository.files_at(base))
+
+
+def _refusal(protected: tuple[str, ...]) -> CheckResult:
+    words = (
+        "These files define the checks, and the task has no leave to change them. Put them back as they were. New "
+        "tests go into new files, or below the tests that are there:"
+    )
+    output = "\n".join((words, *protected))
+    return result_of(ProtectedFiles(), "exited", 1, seconds=0, output=output)
+
+
+def _stored(app: App, subject: Subject, sha: str) -> CheckReport | None:
+    """The stored results, if they can be shown to be ours."""
+    try:
+        return app.results.load(subject.state.issue_number, sha)
+    except LogDamaged as error:
+        app.progress.note(f"the checks run again: {error.message}")
+        return None
 
 
 def _counts(stored: CheckReport, subject: Subject) -> bool:
@@ -151,27 +193,55 @@ def _counts(stored: CheckReport, subject: Subject) -> bool:
     return stored.commands_digest == _digest(subject) and not asked_again
 
 
-def _run_all(
-    app: App, checks: CheckRunner, subject: Subject, commands: tuple[Shell, ...], workspace: Path
-) -> tuple[CheckResult, ...]:
-    """Run the commands in order, up to the first failure (contract, mino-verify step 4)."""
-    results: list[CheckResult] = []
-    for command in commands:
-        app.progress.note(command.shown)
-        result = checks.run(
+@dataclass(frozen=True, slots=True)
+class _Checking:
+    """The commands of one verification, in its workspace."""
+
+    app: App
+    checks: CheckRunner
+    subject: Subject
+    commands: tuple[Shell, ...]
+    workspace: Workspace
+
+    def run_all(self, sha: str) -> tuple[tuple[CheckResult, ...], tuple[str, ...]]:
+        """The results in order, up to the first failure (contract, mino-verify step 4), and what they rewrote.
+
+        Tracked files are put back after each command: no later one profits from what an earlier one wrote.
+        """
+        results, rewrote = list[CheckResult](), list[str]()
+        for command in self.commands:
+            results.append(self._run(command))
+            if changed := self.workspace.differing():
+                rewrote.append(f"`{command.run}` rewrote files that were put back: {', '.join(changed)}")
+                self.workspace.put(sha, changed)
+            if not results[-1].passed:
+                break
+        return tuple(results), tuple(rewrote)
+
+    def with_files_of(self, base: str, paths: tuple[str, ...]) -> str:
+        """How the commands come out with these files as they are in *base*, in words (R18)."""
+        self.app.progress.note(f"again, with {counted(len(paths), 'file')} as before")
+        self.workspace.put(base, paths)
+        for command in self.commands:
+            result = self._run(command)
+            if not result.passed:
+                return f"with these files as they were, {complaint_of(result)}"
+        return "with these files as they were, the checks pass too"
+
+    def _run(self, command: Shell) -> CheckResult:
+        self.app.progress.note(command.shown)
+        state = self.subject.state
+        result = self.checks.run(
             command,
-            workspace=workspace,
-            seconds=subject.plan.policy.check_seconds,
-            variables={"IRONTREE_TASK_KEY": subject.state.task_key},
-            cancel=app.cancel,
-            progress=app.progress,
+            workspace=self.workspace.path,
+            seconds=self.subject.plan.policy.check_seconds,
+            variables={"IRONTREE_TASK_KEY": state.task_key},
+            cancel=self.app.cancel,
+            progress=self.app.progress,
         )
         if result.ended == "cancelled":
-            raise Cancelled(f"verification of issue-{subject.state.issue_number} was stopped")
-        results.append(result)
-        if not result.passed:
-            break
-    return tuple(results)
+            raise Cancelled(f"verification of issue-{state.issue_number} was stopped")
+        return result
 
 
 def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
@@ -184,6 +254,9 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
         return failed(app, subject, report, retryable=verdict.retryable)
     if secrets := unknown_secrets(app, state, subject.anchor):
         return stop_before_publication(app, subject, secrets)
+    if report.protected and subject.plan.policy.protected == "ask":
+        others = verdict.reasons if isinstance(verdict, Pending) else ()
+        verdict = Pending((report.protected_words, *others))
     match verdict:
         case Pending() | Passed() if proposes(subject.plan) and state.has_code:
             reasons = verdict.reasons if isinstance(verdict, Pending) else ()
@@ -395,7 +468,9 @@ def _anchor(app: App, plan: Plan, state: TaskState) -> str:
 
 def _digest(subject: Subject) -> str:
     """A digest of everything that decides which commands run: the approved policy and the node's own."""
-    policy = subject.plan.policy.model_dump(include={"checks", "detection", "reviewers", "workspace"})
+    policy = subject.plan.policy.model_dump(
+        include={"checks", "detection", "protected", "protected_files", "unprotected_files", "reviewers", "workspace"}
+    )
     return canonical_digest([policy, subject.node.digest])
 
 

@@ -13,11 +13,12 @@ from irontree.domain.halt import SECRET_IN_COMMIT, halt_title
 from irontree.domain.loop import LoopEvent
 from irontree.domain.meta import Meta
 from irontree.domain.plan import PermissionRule, entry_of, missing_rule
+from irontree.domain.protection import LineCount
 from irontree.domain.state import TaskState
 from irontree.domain.text import without_secrets
 from irontree.domain.values import NOT_APPLICABLE, short_sha
 from irontree.errors import GitFailed, IrontreeError, LogDamaged
-from irontree.ports import LineCount, Links, Stream
+from irontree.ports import Links, Stream
 from irontree.services.loops.loop import read_loops
 from irontree.services.record import read_world
 

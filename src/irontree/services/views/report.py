@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from irontree.app import App
@@ -15,11 +14,12 @@ from irontree.domain.events import IssueEvent, Record, Reported
 from irontree.domain.external import BY_CHECK
 from irontree.domain.meta import AgentMeta, Meta
 from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.protection import LineCount
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import counted
 from irontree.domain.values import NOT_APPLICABLE, short_sha
 from irontree.errors import ConfigRefused, EnvironmentRefused
-from irontree.ports import LineCount, Projection, Stream
+from irontree.ports import Projection, Stream
 from irontree.services.loops.funds import read_funds
 from irontree.services.record import World, closing_policy, read_world
 from irontree.services.views.history import (
@@ -43,7 +43,6 @@ _OUTCOME: Final = {
     "verify_pending_acceptance": "waiting for a person's acceptance",
 }
 _ODD_ENDS: Final = "[\r\x0b\x0c\x85\u2028\u2029]"
-_CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py", "cargo.toml")
 
 
 def _change(state: TaskState) -> tuple[str, str] | None:
@@ -62,9 +61,9 @@ def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
 
 
 def own_diff(app: App, state: TaskState) -> str:
-    """The diff that publishing the task's commit brings; empty where there is none."""
-    change = _change(state)
-    return app.repository.diff(*change) if change else ""
+    """The diff that publishing the task's commit brings, first what defines its checks; empty where there is none."""
+    change, report = _change(state), newest_results(app, state)
+    return app.repository.diff(*change, first=report.protected if report else ()) if change else ""
 
 
 def _changed_by_attempt(app: App, state: TaskState) -> tuple[str, ...]:
@@ -100,11 +99,18 @@ def evidence_of(app: App, state: TaskState) -> Evidence:
     shown = _first_of(lines)
     return Evidence(
         anchor=state.anchor,
-        files=app.repository.line_counts(*change) if (change := _change(state)) else (),
+        files=_counts(app, state, report),
         diff="\n".join(lines[:shown]),
         left_out=len(lines) - shown,
         results=report.results if report else (),
     )
+
+
+def _counts(app: App, state: TaskState, report: CheckReport | None) -> tuple[LineCount, ...]:
+    """What publishing the task's commit changes, first what defines its checks."""
+    change, protected = _change(state), report.protected if report else ()
+    counts = app.repository.line_counts(*change) if change else ()
+    return tuple(sorted(counts, key=lambda count: count.path not in protected))
 
 
 def _first_of(lines: list[str]) -> int:
@@ -164,9 +170,12 @@ def criteria_of(app: App, state: TaskState, plan: Plan, node: PlanNode) -> tuple
 
 
 def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
-    """A warning if the task changed files that define its own checks (R18)."""
-    changed = [path for path in changed_files(app, state) if PurePosixPath(path).name.lower() in _CHECK_FILES]
-    return (f"this task changed files that define its own checks: {', '.join(changed)}",) if changed else ()
+    """A warning if the task changed what defines its checks (R18)."""
+    report = newest_results(app, state)
+    if report is None or not report.protected:
+        return ()
+    asked = last_of(app.log.read(state.issue_number), *_OUTCOME)
+    return () if asked and report.protected_words in asked.told.reasons else (report.protected_words,)
 
 
 def warnings_of(app: App, stream: Stream) -> tuple[str, ...]:

@@ -1,0 +1,169 @@
+"""What defines the checks of a repository, and a task must not change unseen (R18).
+
+Who changes what judges him passes. New tests are no such change, nor are lines added to existing ones, nor files that
+the approved task declares as its own; a new file that configures tests which are there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from irontree.domain.plan import ExecutionPolicy, PlanNode
+
+
+class LineCount(NamedTuple):
+    """Lines of a file added and removed between two commits; both `None` for a binary file."""
+
+    path: str
+    added: int | None
+    removed: int | None
+    new: bool = False
+    """Whether the first of the two commits does not have it."""
+
+
+CONFIGURATION: Final = (
+    *("makefile", "gnumakefile", "*.mk", "justfile", "taskfile.yml", "cmakelists.txt", "dockerfile", "compose*.y*ml"),
+    *("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "pytest.ini", ".pytest.ini", "conftest.py"),
+    *("sitecustomize.py", "usercustomize.py", "*.pth", "mypy.ini", ".mypy.ini", "ruff.toml", ".ruff.toml", ".flake8"),
+    *(".coveragerc", ".pre-commit-config.yaml", "package.json", ".npmrc", ".yarnrc*", ".mocharc*", ".babelrc*"),
+    *("jest.config*", "vitest.*", "vite.config*", "playwright.config*", "karma.conf*", "tsconfig*.json", "biome.json*"),
+    *("eslint.config*", ".eslintrc*", ".eslintignore", "cargo.toml", "build.rs", "rust-toolchain*", "clippy.toml"),
+    *("go.mod", "go.work", ".golangci.y*ml", "pom.xml", "build.gradle*", "settings.gradle*", "package.swift"),
+    *(
+        "gemfile",
+        "rakefile",
+        ".rspec",
+        "composer.json",
+        "phpunit.xml*",
+        "*.csproj",
+        "directory.build.*",
+        ".gitattributes",
+    ),
+    *(".github/workflows/*", ".gitea/workflows/*", ".forgejo/workflows/*", ".gitlab-ci.yml", ".cargo/*"),
+)
+"""Build and test configuration, in small letters."""
+TESTS: Final = (
+    *("test/*", "tests/*", "spec/*", "specs/*", "testing/*", "testdata/*", "__tests__/*", "__snapshots__/*", "e2e/*"),
+    *("test_*", "*_test.*", "*_tests.*", "*_spec.*", "*.test.*", "*.spec.*", "*test.java", "*tests.cs", "tests.*"),
+)
+"""Tests and what they compare with, in small letters."""
+_COMMANDS: Final = re.compile(r"&&|\|\||[;&|\n(){}`]")
+_RUNNERS: Final = frozenset(
+    {
+        *(
+            "sh",
+            "bash",
+            "dash",
+            "zsh",
+            "source",
+            ".",
+            "python",
+            "python3",
+            "node",
+            "deno",
+            "bun",
+            "ruby",
+            "perl",
+            "php",
+        ),
+        *(
+            "Rscript",
+            "lua",
+            "tclsh",
+            "env",
+            "exec",
+            "time",
+            "nice",
+            "timeout",
+            "xvfb-run",
+            "run",
+            "uv",
+            "npx",
+            "poetry",
+        ),
+    }
+)
+"""Programs of which a later word names what is run."""
+_CONFIGURED_BY: Final = frozenset({"--config", "--config-file", "--rcfile", "--settings", "--makefile"})
+"""Options whose value may be a file that says what is done; short ones mean other things elsewhere."""
+_CONFIGURED_BY_SHORT: Final = frozenset(
+    {("make", "-f"), ("gmake", "-f"), ("pytest", "-c"), ("tsc", "-p"), ("jest", "-c")}
+)
+
+
+def changes_checks(
+    counts: Iterable[LineCount], node: PlanNode, policy: ExecutionPolicy, before: Callable[[], Collection[str]]
+) -> tuple[str, ...]:
+    """The paths among *counts* that define the checks of *node* and that the task had no leave to change.
+
+    *before* gives the paths of the commit that the task began from.
+    """
+    named = _run_by([*(check.run for check in policy.checks), *node.verification, *_of_criteria(node)])
+    excepted = (*node.target_files, *policy.unprotected_files)
+
+    def counted(count: LineCount) -> bool:
+        path = count.path
+        if fits(path, excepted):
+            return False
+        if fits(path, policy.protected_files):
+            return True
+        if fits(path.lower(), CONFIGURATION):
+            return not count.new or _has_tests_beside(path, before())
+        if count.new:
+            return False
+        return path in named or (fits(path.lower(), TESTS) and count.removed != 0)
+
+    return tuple(count.path for count in counts if counted(count))
+
+
+def fits(path: str, patterns: Iterable[str]) -> bool:
+    """Whether a pattern names the path, a folder that it is in, or, without `/` in it, the file at any depth.
+
+    `*` stands for anything, `/` too.
+    """
+    return any(_fits(path, pattern.removeprefix("./").rstrip("/")) for pattern in patterns)
+
+
+def _fits(path: str, pattern: str) -> bool:
+    if fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}/*") or fnmatchcase(path, f"*/{pattern}"):
+        return True
+    return "/" not in pattern and fnmatchcase(path.rpartition("/")[2], pattern)
+
+
+def _of_criteria(node: PlanNode) -> list[str]:
+    return [criterion.command for criterion in node.criteria if criterion.command]
+
+
+def _run_by(commands: Iterable[str]) -> frozenset[str]:
+    """The paths that the commands run or are configured by; what they only look at is the task's own."""
+    return frozenset(
+        path.removeprefix("./") for line in commands for command in _COMMANDS.split(line) for path in _run(command)
+    )
+
+
+def _run(command: str) -> Iterator[str]:
+    words = [word.strip("'\"") for word in command.split()]
+    called = {word.rpartition("/")[2] for word in words}
+    for word, following in pairwise((*words, "")):
+        option, _, value = word.partition("=")
+        if option in _CONFIGURED_BY or any((program, option) in _CONFIGURED_BY_SHORT for program in called):
+            yield value or following
+        if word == "-m":
+            path = following.replace(".", "/")
+            yield from (f"{path}.py", f"{path}/__main__.py")
+    arguments = (word for word in words if not word.startswith("-") and "=" not in word and not word.isdecimal())
+    for word in arguments:
+        yield word
+        if word.rpartition("/")[2] not in _RUNNERS:
+            break
+
+
+def _has_tests_beside(path: str, before: Collection[str]) -> bool:
+    """Whether a test was in the folder of *path* or below."""
+    folder = path.rpartition("/")[0]
+    inside = f"{folder}/" if folder else ""
+    return any(other.startswith(inside) and fits(other.lower(), TESTS) for other in before)

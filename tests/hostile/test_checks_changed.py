@@ -1,0 +1,112 @@
+"""A task that changes what judges it does not pass by that (R18)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.checks.scripted import ScriptedCheckRunner
+from irontree.ports import AgentTask
+from irontree.services.execution.checkup import Decider, accept
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
+from irontree.services.views.report import evidence_of
+from tests.support.memory_project import commit_here
+from tests.support.world import Scene
+
+TASK = "# Toy\n\n## Greeting\n\n- [ ] says hello `$ says hello`\n"
+TEST = "tests/test_greet.txt"
+
+
+def as_tested(command: str, workspace) -> int:
+    """The check: passes if greet.txt has every line of the test."""
+    del command
+    said, asked = (path.read_text() if path.exists() else "" for path in (workspace / "greet.txt", workspace / TEST))
+    return 0 if all(line in said for line in asked.splitlines()) else 1
+
+
+def changes_the_test(task: AgentTask) -> None:
+    (task.workspace / "greet.txt").write_text("bye\n")
+    (task.workspace / TEST).write_text("bye\n")
+
+
+def removes_the_test(task: AgentTask) -> None:
+    (task.workspace / "greet.txt").write_text("bye\n")
+    (task.workspace / TEST).unlink()
+
+
+def does_the_work_and_tidies_the_test(task: AgentTask) -> None:
+    (task.workspace / "greet.txt").write_text("hello\nand bye\n")
+    (task.workspace / TEST).write_text("bye\n")
+
+
+@pytest.fixture
+def scene(tmp_path) -> Scene:
+    made = Scene(tmp_path / "repository", tmp_path / "cache")
+    made.repository.remote["main"] = commit_here(made.repository, {TEST: b"hello\n"})
+    made.checks = ScriptedCheckRunner(as_tested)
+    made.publish(TASK)
+    return made
+
+
+def attempt(scene: Scene, step, **settings):
+    scene.agent = ScriptedAgent(step)
+    if settings:
+        scene.policy = scene.policy.model_copy(update=settings)
+        scene.publish(TASK)
+    run(scene.app, 1)
+    return verify(scene.app, 1)
+
+
+@pytest.mark.parametrize("cheat", [changes_the_test, removes_the_test])
+def test_a_red_commit_whose_test_was_changed_waits_for_a_person_who_is_told_so_first(scene, cheat):
+    state = attempt(scene, cheat)
+    assert state.last_event == "verify_pending_acceptance"
+    assert scene.repository.remote["main"] != state.commit
+    said = (
+        f"this task changed files that define its own checks: {TEST}; with these files as they were, `says hello` fails"
+    )
+    assert scene.last().told.reasons[0].startswith(said)
+    evidence = evidence_of(scene.app, state)
+    assert evidence.files[0].path == TEST
+    assert evidence.diff.index(TEST) < evidence.diff.index("greet.txt")
+    report = scene.projections.texts[scene.root / state.report_path]
+    assert report.count("files that define its own checks") == 1
+
+
+def test_a_person_may_accept_what_passes_with_the_old_test_too(scene):
+    state = attempt(scene, does_the_work_and_tidies_the_test)
+    assert scene.last().told.reasons[0].endswith("with these files as they were, the checks pass too")
+    assert accept(scene.app, 1, Decider("ada")).code_ref == state.anchor == scene.repository.remote["main"]
+
+
+def test_where_it_is_refused_the_attempt_has_failed_and_the_next_one_is_told_why(scene):
+    state = attempt(scene, changes_the_test, protected="refuse")
+    assert state.last_event == "verify_failed_retryable"
+    run(scene.app, 1)
+    told = scene.agent.tasks[-1].prompt
+    assert "Put them back as they were" in told
+    assert TEST in told
+
+
+def test_where_it_is_allowed_the_report_says_it(scene):
+    state = attempt(scene, changes_the_test, protected="allow")
+    assert state.last_event == "verify_passed"
+    assert f"files that define its own checks: {TEST}" in scene.projections.texts[scene.root / state.report_path]
+
+
+def test_a_check_that_rewrites_a_tracked_file_helps_no_later_one(scene):
+    def judge(command: str, workspace) -> int:
+        if command == "format":
+            (workspace / "greet.txt").write_text("hello\n")
+            return 0
+        return as_tested(command, workspace)
+
+    scene.checks = ScriptedCheckRunner(judge)
+    task = "# Toy\n\n## Greeting\n\n- [ ] formatted `$ format`\n- [ ] says hello `$ says hello`\n"
+    scene.publish(task)
+    scene.agent = ScriptedAgent(lambda task: (task.workspace / "greet.txt").write_text("bye\n") and None)
+    run(scene.app, 1)
+    state = verify(scene.app, 1)
+    assert state.last_event == "verify_failed_retryable"
+    assert scene.results.load(1, state.anchor).warnings == ("`format` rewrote files that were put back: greet.txt",)

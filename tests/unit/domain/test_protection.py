@@ -1,0 +1,111 @@
+"""Which changes touch what defines the checks, and which are the task's own (R18)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell
+from irontree.domain.protection import LineCount, changes_checks, fits
+
+BEFORE = frozenset({"app.py", "tests/test_app.py", "scripts/check.sh", "tools/lint.py", "Makefile", "web/README.md"})
+NODE = PlanNode(
+    task_key="greet",
+    title="Greet",
+    verification=("sh scripts/check.sh --all",),
+    criteria=(
+        Criterion(text="lints", command="python -m tools.lint app.py && test -f data.txt && grep -q new data.txt"),
+    ),
+)
+
+
+def policy(**settings) -> ExecutionPolicy:
+    return ExecutionPolicy(
+        agent=AgentSpec(command=("agent",)),
+        checks=(
+            Shell(
+                name="test",
+                run="CI=1 ./run-tests && pytest -c conf/pytest.toml; timeout 60 uv run python -B bin/check.py",
+            ),
+        ),
+        publish=PublishPolicy(target_branch="main"),
+        **settings,
+    )
+
+
+def protected(*counts: LineCount, node: PlanNode = NODE, before=BEFORE, **settings) -> tuple[str, ...]:
+    return changes_checks(counts, node, policy(**settings), lambda: before)
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        LineCount("Makefile", 1, 1),
+        LineCount("sub/pyproject.toml", 1, 0),
+        LineCount(".github/workflows/ci.yml", 3, 1),
+        LineCount("scripts/check.sh", 1, 1),
+        LineCount("tools/lint.py", 1, 1),
+        LineCount("run-tests", 1, 1),
+        LineCount("conf/pytest.toml", 1, 0),
+        LineCount("bin/check.py", 1, 1),
+        LineCount("tests/test_app.py", 3, 1),
+        LineCount("tests/expected.png", None, None),
+        LineCount("src/thing.test.ts", 0, 4),
+        LineCount("pkg/thing_test.go", 0, 40),
+        LineCount("tests/conftest.py", 2, 0),
+        LineCount("conftest.py", 2, 0, new=True),
+        LineCount("GNUmakefile", 2, 0, new=True),
+    ],
+    ids=lambda count: count.path,
+)
+def test_what_judges_the_work_counts(count):
+    assert protected(count) == (count.path,)
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        LineCount("app.py", 30, 20),
+        LineCount("data.txt", 1, 1),
+        LineCount("README.md", 1, 1),
+        LineCount("tests/test_more.py", 30, 0, new=True),
+        LineCount("tests/test_app.py", 5, 0),
+        LineCount("web/package.json", 9, 0, new=True),
+        LineCount("latest/news.md", 1, 1),
+    ],
+    ids=lambda count: count.path,
+)
+def test_the_work_itself_and_more_tests_do_not(count):
+    assert protected(count, node=NODE) == ()
+
+
+def test_new_configuration_counts_only_where_there_are_tests_for_it():
+    new = LineCount("pyproject.toml", 9, 0, new=True)
+    assert protected(new, before=frozenset({"README.md"})) == ()
+    assert protected(new) == ("pyproject.toml",)
+
+
+def test_the_task_may_change_what_it_declares_as_its_own():
+    node = NODE.model_copy(update={"target_files": ("./tests/", "Makefile")})
+    assert protected(LineCount("tests/test_app.py", 0, 9), LineCount("Makefile", 1, 1), node=node) == ()
+
+
+def test_settings_add_and_except_files():
+    counts = (LineCount("data/golden.json", 1, 1), LineCount("package.json", 1, 1))
+    assert protected(*counts, protected_files=("data/*",), unprotected_files=("package.json",)) == ("data/golden.json",)
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "expected"),
+    [
+        ("a/b/c.py", "a", True),
+        ("a/b/c.py", "a/", True),
+        ("a/b/c.py", "./a/b", True),
+        ("a/b/c.py", "c.py", True),
+        ("a/b/c.py", "b/c.py", True),
+        ("a/b/c.py", "b/*", True),
+        ("a/bc/c.py", "a/b", False),
+        ("ab/c.py", "b/*", False),
+    ],
+)
+def test_a_pattern_names_a_path_a_folder_or_a_name(path, pattern, expected):
+    assert fits(path, (pattern,)) is expected
