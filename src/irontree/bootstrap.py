@@ -60,18 +60,17 @@ def open_app(
         layout.run_lock, clock, host, lambda: timedelta(hours=equipment().config.run.lock_stale_hours)
     )
     log = FileEventLog(ISSUE_FORM, repository.root, clock)
-    results = FileResultStore(repository.root, platformdirs.user_state_path("irontree") / repository.id / "results.key")
     return App(
         repository=repository,
         log=log,
         replays=CachedReplays(log, layout.events, layout.cache, clock),
         loops=FileLoopLog(repository.root, clock),
         plans=FilePlanStore(repository.root),
-        results=results,
+        results=_results(repository),
         projections=FileProjections(repository.root),
         deliveries=FileDeliveries(repository.root),
         upkeep=FileUpkeep(repository.root),
-        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children, lambda: _driven(repository, results)),
+        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children, lambda: _driven(repository)),
         lease=LoopLease(layout, clock, host, lambda: timedelta(hours=equipment().config.loop.lease_stale_hours)),
         alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
         run_lock=run_lock,
@@ -97,10 +96,15 @@ def _close_folders(layout: Layout) -> None:
         close_folder(place)
 
 
+def _results(repository: GitRepository) -> FileResultStore:
+    """The results of checks, sealed with a key in the user's state folder."""
+    return FileResultStore(repository.root, platformdirs.user_state_path("irontree") / repository.id / "results.key")
+
+
 @contextmanager
-def _driven(repository: GitRepository, results: FileResultStore) -> Iterator[None]:
+def _driven(repository: GitRepository) -> Iterator[None]:
     """What every driver needs before it starts a program of an agent."""
-    results.begin_sealing()
+    _results(repository).begin_sealing()
     with repository.driven():
         yield
 

@@ -101,4 +101,4 @@ def test_the_summary_of_an_agent_is_a_file_of_its_own(places, tmp_path, kind):
             (outside / summary.name).write_text("precious")
         case "long":
             summary.write_bytes(b"x" * 2 * SUMMARY_BYTES)
-    assert transcript.last_words() == (b"x" * SUMMARY_BYTES if kind == "long" else b"")
+    assert transcript.last_words(bytes) == (b"x" * SUMMARY_BYTES if kind == "long" else b"")

@@ -40,7 +40,7 @@ class Project:
         app = self.app(**variables)
         with app.driver.hold("publish"):
             proposal = propose(app, self.root / "SPEC.md")
-            approve(app, proposal, proposal.revision, "ada")
+            approve(app, proposal, proposal.name, "ada")
 
     def run(self, *steps, **variables):
         for step in steps:

@@ -396,6 +396,7 @@ def approval(text: str) -> dict[str, object]:
         "answer": "irontree task requirements.md --approve 1a2b3c4d5e6f7a8b",
         "guarded": (),
         "tracker": "",
+        "lookalikes": ((text, text),),
         "estimate": text,
         "trivial": (text,),
         "warnings": (text,),

@@ -246,6 +246,7 @@ class WorkspacePolicy(Placed):
     )
     filters: tuple[str, ...] = Field(
         default=(),
+        exclude_if=_is_empty,
         description="Filters and merge drivers of git's settings that may run on what an agent writes, such as `lfs`.",
     )
     kind: Literal["clone", "none"] = Field(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -52,6 +53,27 @@ DECEPTIVE: Final = f"[{_CONTROLS}\x0b{_TAGS}]|[\u200b-\u200d\ufeff]{{2,}}"
 
 Marks between words and in emoji stand alone; several in a row can hold a text as well.
 """
+
+
+_PLAIN_SCRIPTS: Final = ("CJK ", "HIRAGANA ", "KATAKANA ", "HANGUL ")
+
+
+def lookalikes(text: str) -> tuple[str, ...]:
+    """The characters of *text* that may pass for others or be seen by nobody, each once, by number and name.
+
+    That is all but ASCII, letters of it with an accent, and scripts in which nothing looks like ASCII.
+    """
+    return tuple(dict.fromkeys(_numbered(char) for char in text if not char.isascii() and _may_deceive(char)))
+
+
+def _may_deceive(char: str) -> bool:
+    name = unicodedata.name(char, "")
+    accented = unicodedata.normalize("NFD", char)
+    return not (name.startswith(_PLAIN_SCRIPTS) or (len(accented) > 1 and accented[0].isascii()))
+
+
+def _numbered(char: str) -> str:
+    return f"U+{ord(char):04X} {unicodedata.name(char, 'without a name')}"
 
 
 def harmless(text: str) -> str:

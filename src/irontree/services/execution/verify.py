@@ -245,13 +245,13 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     verdict = judge(report, covered, attempt=state.attempt_count, max_retry=state.max_retry_count)
     if isinstance(verdict, Passed) and state.adds_nothing:
         verdict = Pending((_nothing_added(app, state),))
-    if isinstance(verdict, Passed | Pending) and report.protected and subject.plan.policy.protected == "ask":
-        others = verdict.reasons if isinstance(verdict, Pending) else ()
-        verdict = Pending((report.protected_words, *others))
     if isinstance(verdict, Failed):
         return failed(app, subject, report, retryable=verdict.retryable)
     if secrets := unknown_secrets(app, state, subject.anchor):
         return stop_before_publication(app, subject, secrets)
+    if report.protected and subject.plan.policy.protected == "ask":
+        others = verdict.reasons if isinstance(verdict, Pending) else ()
+        verdict = Pending((report.protected_words, *others))
     match verdict:
         case Pending() | Passed() if proposes(subject.plan) and state.has_code:
             reasons = verdict.reasons if isinstance(verdict, Pending) else ()

@@ -16,7 +16,7 @@ from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode
 from irontree.domain.requirements.markdown import undisplayed
 from irontree.domain.spec import changes_of
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import shown_name, suggestion
+from irontree.domain.text import lookalikes, shown_name, suggestion
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
@@ -87,6 +87,8 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "estimate": estimate(_goes_on(world, proposal, task) for task in todo),
         "trivial": _trivial(pairs),
         "warnings": (*draft.warnings, *_environment(app, proposal), *_unknown_checks(pairs)),
+        # Commands, branches and paths in which a character may look like another one.
+        "lookalikes": lookalikes_in(proposal),
         # Tasks whose author has no write access: data, never instructions (R20).
         "quotes": tuple(node for node in draft.nodes if node.outsider),
         # Whether the tasks' texts are shown: unlike a document, an issue may be changed by others in the meantime.
@@ -208,6 +210,27 @@ def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
     if agent.place.container or beside_the_code or app.which(program):
         return ()
     return (f"the agent's program {program} is not on PATH here",)
+
+
+def lookalikes_in(proposal: Proposal) -> tuple[tuple[str, str], ...]:
+    """Commands, branches and paths of what is approved that hold such characters, each with their names (R6)."""
+    pairs = proposal.todo
+    policies = tuple({policy.digest: policy for policy in (proposal.draft.policy, *(own for _, own in pairs))}.values())
+    words = (
+        proposal.what,
+        *(word for policy in policies for word in _words_of(policy)),
+        *(check.run for node, policy in pairs for check in commands_for(node, policy, present=())),
+        *(path for node, _ in pairs for path in node.target_files),
+    )
+    return tuple((word, ", ".join(found)) for word in dict.fromkeys(words) if (found := lookalikes(word)))
+
+
+def _words_of(policy: ExecutionPolicy) -> tuple[str, ...]:
+    agents = (policy.agent, *policy.reviewers)
+    detected = (check.run for row in policy.detection for check in row.commands)
+    target = (policy.publish.target_branch, policy.publish.remote or "", policy.promotion.docs_path)
+    workspace = (*policy.workspace.setup, *policy.workspace.copy_files)
+    return (*(agent.line for agent in agents), *(check.run for check in policy.checks), *detected, *workspace, *target)
 
 
 def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from irontree.errors import in_words
 from irontree.ports import Links, Renderer
 from irontree.services.loops.loop import cascade, left_out, read_loop
 from irontree.services.proposals.again import UNREADABLE, propose_again
-from irontree.services.proposals.approval import approval_view, before_words
+from irontree.services.proposals.approval import approval_view, before_words, lookalikes_in
 from irontree.services.questions.listing import offered
 from irontree.services.questions.questions import Question, gate_words, oldest_first
 from irontree.services.record import World, read_world
@@ -136,6 +136,7 @@ def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
             "diff": diff_of(plan, now.draft.plans[0].plan.source, now.draft.policy),
             "before": before_words(world, now),
             "changes": changes_of(plan.nodes, now.draft.nodes),
+            "warnings": () if plan.adoption else tuple(f"“{word}” holds {found}" for word, found in lookalikes_in(now)),
             "approval": approval_view(app, now, loop_mode=False) if plan.adoption else None,
         }
     except UNREADABLE as error:
