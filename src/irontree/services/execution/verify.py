@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from irontree.app import App
@@ -422,15 +423,20 @@ def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool
     return publish_commit(app, plan, state, report, lambda sha: check(app, subject, sha), on_top)
 
 
-def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> TaskState:
-    """Record why the checked commit cannot be published as it is (R14)."""
-    state = subject.state
+NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def not_publishable(
+    app: App, subject: Subject, outcome: RedAtMerge | Never, by: Mapping[str, Any] = NOBODY
+) -> TaskState:
+    """Record why the checked commit cannot be published as it is (R14); *by* is who accepted it, in an event's keys."""
+    state, more = subject.state, {**subject.took, **by}
     if isinstance(outcome, Never):
-        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, more=subject.took)
+        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, more=more)
     if outcome.target_alone_red:
         reason = f"the checks fail on {subject.plan.policy.publish.target_branch} without this change too"
-        return block(app, state, "target-broken", reason, more=subject.took)
-    return failed(app, subject, outcome.report, retryable=state.may_retry, meta={"base_sha": outcome.tip})
+        return block(app, state, "target-broken", reason, more=more)
+    return failed(app, subject, outcome.report, retryable=state.may_retry, meta={**by, "base_sha": outcome.tip})
 
 
 def _reported(
