@@ -3,16 +3,21 @@
 Every filter first drops unsafe characters: terminal escapes, control and bidirectional characters, line ends that
 only some programs know. Before that, and once more at the end, secrets are hidden: a filter that shortens a text
 must not leave half of one.
+
+Text of agents and strangers has no effect where it is shown. What that is depends on the medium: a forge also makes
+something of mentions, references and closing keywords (`inert` in `domain/text.py`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from functools import cached_property, partial
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from irontree.domain.comments import plain, reply_problems, slim
+from irontree.domain.comments import foreign, plain, reply_problems, slim
 from irontree.domain.text import harmless, inert, sentence, without_secrets
 
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
@@ -31,6 +36,8 @@ _HTML_BLOCKS = tuple(
     )
 )
 _NUMBER = re.compile(r"#\d+")
+_POSTED: Final = ("comments/", "issues/")
+"""The folders of templates whose texts are posted to a forge."""
 _WEB = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
 
 
@@ -40,7 +47,17 @@ class JinjaRenderer:
     def __init__(self, secrets: Collection[str] = ()) -> None:
         """*secrets* are values to hide in every text, besides what looks like a token (`domain/text.py`)."""
         self._secrets = tuple(secrets)
-        self._environment = Environment(
+
+    @cached_property
+    def _environment(self) -> Environment:
+        return self._environment_of(forge=False)
+
+    @cached_property
+    def _posting(self) -> Environment:
+        return self._environment_of(forge=True)
+
+    def _environment_of(self, *, forge: bool) -> Environment:
+        environment = Environment(
             loader=PackageLoader("irontree.templates", ""),
             undefined=StrictUndefined,
             autoescape=False,  # noqa: S701  (the output is Markdown; the filters below make values harmless)
@@ -49,29 +66,32 @@ class JinjaRenderer:
             keep_trailing_newline=True,
         )
         filters: dict[str, Callable[..., str]] = {
-            "cell": cell,
+            "cell": partial(cell, forge=forge),
             "code": code,
             "command": command,
             "cut": cut,
+            "foreign": foreign,
             "inline": inline,
             "literal": literal,
             "markdown": markdown,
             "one_line": one_line,
-            "place": place,
+            "place": partial(place, forge=forge),
             "plain": plain,
             "quote_block": quote_block,
             "sentence": sentence,
-            "shown": shown,
+            "shown": partial(shown, forge=forge),
             "slim": slim,
-            "text": text,
+            "text": partial(text, forge=forge),
             "visible": visible,
         }
-        self._environment.filters |= {name: self._hiding(filter_) for name, filter_ in filters.items()}
-        self._environment.tests["web_address"] = is_web_address
+        environment.filters |= {name: self._hiding(filter_) for name, filter_ in filters.items()}
+        environment.tests["web_address"] = is_web_address
+        return environment
 
     def render(self, template: str, **values: object) -> str:
         """Render `templates/{template}.j2`; raises jinja2.UndefinedError for a name that is not given."""
-        return self._hidden(self._environment.get_template(f"{template}.j2").render(values))
+        environment = self._posting if template.startswith(_POSTED) else self._environment
+        return self._hidden(environment.get_template(f"{template}.j2").render(values))
 
     def _hiding(self, filter_: Callable[..., str]) -> Callable[..., str]:
         return lambda value, *words: filter_(self._hidden(value), *words)
@@ -91,20 +111,25 @@ def visible(value: object) -> str:
     return _TAG.sub("&lt;", _clean(value))
 
 
-def shown(value: object) -> str:
-    """Markdown text that has no effect on a page, of whatever lines."""
-    return inert(_clean(value))
+def shown(value: object, *, forge: bool = False) -> str:
+    """Markdown text that has no effect on a page, or on a *forge*, of whatever lines."""
+    return inert(_clean(value), forge=forge)
 
 
-def text(value: object, limit: int | None = None) -> str:
+def text(value: object, limit: int | None = None, *, forge: bool = False) -> str:
     """The same in one line."""
-    return shown(one_line(value, limit))
+    return shown(one_line(value, limit), forge=forge)
 
 
-def place(value: object) -> str:
-    """One line of ours that says where something is: numbers and web addresses work."""
-    words = one_line(value).split()
-    return " ".join(word if is_web_address(word) or _NUMBER.fullmatch(word) else text(word) for word in words)
+def place(value: object, *, forge: bool = False) -> str:
+    """One line of ours that says where something is: numbers and web addresses work, also in parentheses."""
+    return " ".join(
+        word if _is_place(word.strip("()")) else text(word, forge=forge) for word in one_line(value).split()
+    )
+
+
+def _is_place(word: str) -> bool:
+    return is_web_address(word) or _NUMBER.fullmatch(word) is not None
 
 
 def literal(value: object, limit: int | None = None) -> str:
@@ -112,9 +137,9 @@ def literal(value: object, limit: int | None = None) -> str:
     return _MARKUP.sub(r"\\\g<0>", one_line(value, limit))
 
 
-def cell(value: object, limit: int | None = 200) -> str:
+def cell(value: object, limit: int | None = 200, *, forge: bool = False) -> str:
     """One line for a cell of a Markdown table."""
-    return re.sub(r"(\\*)\|", r"\1\1\\|", text(value, limit))
+    return re.sub(r"(\\*)\|", r"\1\1\\|", text(value, limit, forge=forge))
 
 
 def inline(value: object) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from irontree.domain.comments import plain, slim
-from irontree.domain.text import inert
+from irontree.cli.console import Console, show_markdown
+from irontree.domain.comments import foreign, plain
+from irontree.domain.text import inert, unmarked
 from irontree.rendering import JinjaRenderer
 from irontree.services.record import summary
 from tests.support.views import TEMPLATES, case
@@ -44,8 +46,13 @@ ATTACKS = {
     "wiki": "[[evil]] [[x|https://evil.example]]",
     "entities": "&#91;x&#93;(https://evil.example) &lt;img src=x&gt;",
 }
-LIVE = re.compile(r"://evil|\bwww\.evil|@evil|(?<![\w&])[#!]666|\bGH-666|evil/repo#666|\[\[", re.IGNORECASE)
-"""What a forge makes a link, a message or a closed issue of, where it stands in the text of a page."""
+ON_PAGE = re.compile(r"://evil|\bwww\.evil|\w@evil", re.IGNORECASE)
+"""What any page makes a link of, where it stands in its text."""
+ON_FORGE = re.compile(r"://evil|\bwww\.evil|@evil|(?<![\w&])[#!]666|\bGH-666|evil/repo#666|\[\[", re.IGNORECASE)
+"""What a forge makes a link, a message or a closed issue of."""
+REFERENCES = ("mention", "issue", "closing")
+"""The attacks that are none but on a forge."""
+MARK = "\N{ZERO WIDTH SPACE}"
 
 
 @cache
@@ -53,8 +60,13 @@ def parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-def effects(markdown: str) -> list[str]:
+def is_posted(template: str) -> bool:
+    return template.startswith(("comments/", "issues/"))
+
+
+def effects(markdown: str, *, forge: bool) -> list[str]:
     """What of *markdown* would do more than be read."""
+    live = ON_FORGE if forge else ON_PAGE
     found = []
     for token in parser().parse(markdown):
         if token.type == "html_block":
@@ -64,15 +76,31 @@ def effects(markdown: str) -> list[str]:
             if child.type == "html_inline" or "evil" in address:
                 found.append(child.content or address)
             if child.type == "text":
-                found += LIVE.findall(child.content)
+                found += live.findall(child.content)
     return [one for one in found if one not in ("<details>\n<summary>The change</summary>\n", "</details>\n")]
 
 
 @pytest.mark.parametrize("template", PAGES)
 def test_no_value_of_a_template_has_an_effect(template):
-    shown = {name: effects(RENDERER.render(template, **case(template, text))) for name, text in ATTACKS.items()}
-    ordinary = effects(RENDERER.render(template, **case(template, "x")))
+    seen = partial(effects, forge=is_posted(template))
+    shown = {name: seen(RENDERER.render(template, **case(template, text))) for name, text in ATTACKS.items()}
+    ordinary = seen(RENDERER.render(template, **case(template, "x")))
     assert {name: found for name, found in shown.items() if found != ordinary} == {}
+
+
+@pytest.mark.parametrize("template", [name for name in PAGES if not is_posted(name)])
+@pytest.mark.parametrize("attack", REFERENCES)
+def test_what_does_nothing_on_a_page_is_shown_there_as_it_was_written(template, attack):
+    assert MARK not in RENDERER.render(template, **case(template, ATTACKS[attack]))
+
+
+@pytest.mark.parametrize("draws", [True, False])
+@pytest.mark.parametrize("attack", sorted(ATTACKS))
+def test_a_terminal_shows_the_text_without_our_marks_and_the_address_of_an_image(draws, attack):
+    page, out = RENDERER.render("forms/intake.md", **case("forms/intake.md", ATTACKS[attack])), io.StringIO()
+    show_markdown(Console(out, io.StringIO(), draws=draws), page)
+    assert MARK not in out.getvalue()
+    assert "evil.example" in out.getvalue() or attack in (*REFERENCES, "wiki", "short reference")
 
 
 PIECES = st.lists(
@@ -97,25 +125,29 @@ PIECES = st.lists(
 @given(PIECES, PIECES)
 def test_two_inert_texts_in_one_paragraph_are_inert_together(one, other):
     """What the first leaves open must not free what the second holds."""
-    first, second = (inert(" ".join(text.split())) for text in (one, other))
-    assert effects(f"- {first} and {second}: done") == []
+    for forge in (True, False):
+        first, second = (inert(" ".join(text.split()), forge=forge) for text in (one, other))
+        assert effects(f"- {first} and {second}: done", forge=forge) == []
 
 
 @given(PIECES)
 def test_a_text_of_lines_is_inert_in_a_quotation(text):
-    assert effects("\n".join(f"> {line}" for line in inert(text).split("\n"))) == []
+    for forge in (True, False):
+        quoted = "\n".join(f"> {line}" for line in inert(text, forge=forge).split("\n"))
+        assert effects(quoted, forge=forge) == []
 
 
 @given(PIECES)
 def test_nothing_is_taken_from_what_is_shown(text):
     line = " ".join(text.split())
-    assert inert(line).replace("\N{ZERO WIDTH SPACE}", "").replace("&lt;", "<").replace("&grave;", "`") == line
+    for forge in (True, False):
+        assert unmarked(inert(line, forge=forge)).replace("&lt;", "<").replace("&grave;", "`") == line
 
 
 @given(PIECES)
 def test_what_is_posted_is_inert_as_well(text):
-    for shown in (slim, plain):
-        assert effects(shown(" ".join(text.split()))) == []
+    for shown in (foreign, plain):
+        assert effects(shown(" ".join(text.split())), forge=True) == []
 
 
 @pytest.mark.parametrize("text", ["fixes #1", "Closes: GH-1", "resolve o/r#1", "reopens #1", "fix https://x.example/1"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from irontree.cli.output import OutputBlock, plain
-from irontree.domain.text import one_line, printable
+from irontree.domain.text import one_line, printable, unmarked
 from irontree.errors import IrontreeError, RequirementsRefused
 
 _FAINT: Final = "\x1b[2m"
@@ -142,14 +142,17 @@ def _plain_value(value: Any) -> Any:
 
 
 def show_markdown(console: Console, text: str) -> None:
-    """Render *text* on a terminal, print it as it is elsewhere; control sequences in it are removed."""
+    """Render *text* on a terminal, print it as it is elsewhere; control sequences and marks of ours are removed."""
     if not console.draws:
-        console.write(f"{printable(text)}\n")
+        console.write(f"{unmarked(printable(text))}\n")
         return
     from rich.console import Console as RichConsole  # not where text is piped
     from rich.markdown import Markdown
 
-    RichConsole(file=console.out).print(Markdown(printable(text), hyperlinks=False))
+    rich = RichConsole(file=console.out)
+    with rich.capture() as drawn:  # the marks are needed until it is parsed: an image would hide its address
+        rich.print(Markdown(printable(text), hyperlinks=False))
+    console.write(unmarked(drawn.get()))
 
 
 # --- The keyboard

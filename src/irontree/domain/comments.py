@@ -175,14 +175,23 @@ def marked_problems(text: str) -> tuple[str, ...]:
 
 
 def plain(text: str) -> str:
-    """As `slim`, and without status badges: for a reply."""
-    return _STATUS_EMOJI.sub("", slim(_STATUS_EMOJI.sub("", text)))
+    """As `foreign`, and without status badges: for a reply."""
+    return _STATUS_EMOJI.sub("", foreign(_STATUS_EMOJI.sub("", text)))
+
+
+def foreign(text: str) -> str:
+    """Make text of agents and strangers fit for a comment: as `slim`, and without an effect on the forge."""
+    # An address that is none any more does not protect what is in it.
+    return _all_repaired(inert(_fit(text), tick="'", forge=True))
 
 
 def slim(text: str) -> str:
-    """Make text by users or programs fit for a comment: nothing hidden, no machine terms, nothing with an effect."""
-    text = _all_repaired("".join(char for char in text if _is_seen(char)))
-    return _all_repaired(inert(text, tick="'"))  # an address that is none any more does not protect what is in it
+    """Make text fit for a comment: nothing hidden, no machine terms, no mentions. Links and references work."""
+    return re.sub(r"@(?=\w)", "@\N{ZERO WIDTH SPACE}", _fit(text))
+
+
+def _fit(text: str) -> str:
+    return _all_repaired("".join(char for char in text if _is_seen(char)))
 
 
 def _is_seen(char: str) -> bool:

@@ -99,35 +99,44 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] if first.replace("'", "").isalpha() and first.islower() else text
 
 
-# --- Text that has no effect on a page: Prefect's, a forge's, a report's
+# --- Text that has no effect where it is shown: on a page, in a report, on a forge
 
 
 _NOTHING: Final = "\N{ZERO WIDTH SPACE}"
 _TAG: Final = r"(?i)<(?=[!/?a-z])"
-# Addresses, mentions, issues and requests (`#1`, `GH-1`, `o/r#1`, `!1`), links, images, their definitions, wiki links.
-_EFFECT: Final = r"(?i):(?=//)|\bwww(?=\.)|@(?=\w)|[#!](?=\d)|\bGH-(?=\d)|\](?=[(\[:])|\[(?=\\?\[)"
+# Addresses, links, images and their definitions.
+_ON_PAGE: Final = r"(?i):(?=//)|\bwww(?=\.)|(?<=[\w.+-])@(?=\w)|\](?=[(\[:])"
+# Also mentions, issues and requests (`#1`, `GH-1`, `o/r#1`, `!1`), wiki links.
+_ON_FORGE: Final = rf"{_ON_PAGE}|@(?=\w)|[#!](?=\d)|\bGH-(?=\d)|\[(?=\\?\[)"
 
 
-def inert(text: str, tick: str = "&grave;") -> str:
-    """*text* as Markdown that shows the same and does nothing: no link, image, tag, mention or reference.
+def inert(text: str, tick: str = "&grave;", *, forge: bool = False) -> str:
+    """*text* as Markdown that shows the same and does nothing: no link, image or tag.
 
-    A mark that is not seen stands where it would begin; code spans stay as they are if no others can be made of them.
-    *tick* takes the place of a backtick that belongs to none.
+    On a *forge* no mention, reference or closing keyword either. A mark that is not seen stands where it would begin;
+    code spans stay as they are if no others can be made of them. *tick* takes the place of a backtick that belongs to
+    none.
     """
+    effect = _ON_FORGE if forge else _ON_PAGE
     shown = re.sub(_TAG, "&lt;", text)
     if "`" not in shown or "\n" in shown:
-        return _without_effect(shown)
+        return _without(effect, shown)
     if "\\`" in shown:
-        return _without_effect(shown).replace("`", tick)
+        return _without(effect, shown).replace("`", tick)
     spans, end, pieces = _code_spans(shown), 0, list[str]()
     for start, stop in spans:
-        pieces += [_without_effect(shown[end:start]).replace("`", tick), shown[start:stop]]
+        pieces += [_without(effect, shown[end:start]).replace("`", tick), shown[start:stop]]
         end = stop
-    return "".join([*pieces, _without_effect(shown[end:]).replace("`", tick)])
+    return "".join([*pieces, _without(effect, shown[end:]).replace("`", tick)])
 
 
-def _without_effect(text: str) -> str:
-    return re.sub(_EFFECT, rf"\g<0>{_NOTHING}", text)
+def _without(effect: str, text: str) -> str:
+    return re.sub(effect, rf"\g<0>{_NOTHING}", text)
+
+
+def unmarked(text: str) -> str:
+    """*text* without the marks of `inert`, to be copied from a terminal."""
+    return text.replace(_NOTHING, "")
 
 
 def _code_spans(line: str) -> list[tuple[int, int]]:
