@@ -15,6 +15,7 @@ import pytest
 
 from irontree.domain.places import OPEN
 from irontree.processes import ChildProcesses
+from irontree.processes.family import SHELL
 from tests.support.containers import bubblewrap_place
 from tests.support.processes import AMPLE, MemoryRegistry
 
@@ -42,7 +43,7 @@ class Stage:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), **variables}
         children = ChildProcesses(self.registry, grace_seconds=0.5, environment=os.environ)
         return children.within(spec).run(
-            ["sh", "-c", script], cwd=self.workspace, environment=environment, limits=AMPLE
+            [SHELL, "-c", script], cwd=self.workspace, environment=environment, limits=AMPLE
         )
 
 

@@ -106,9 +106,7 @@ class Bubblewrap:
         self, place: PlaceSpec, argv: Sequence[str], environment: Mapping[str, str], home: str, more: Sequence[Path]
     ) -> Iterator[str]:
         yield from _name_service()
-        yield from _tools(environment.get("PATH", os.defpath), home)
-        yield from (value for name in _NAMED if (value := environment.get(name, "")).startswith("/"))
-        yield from _program(argv[0], home)
+        yield from (path for path in _needed(argv, environment, home) if not _is_below(home, (path,)))
         yield from (word for word in argv[1:] if word.startswith("/") and os.path.isfile(word))  # noqa: PTH113
         yield from (_expanded(path, home) for path in place.read)
         yield from map(str, more)
@@ -167,13 +165,20 @@ def _name_service() -> tuple[str, ...]:
 # --- Where programs really are
 
 
+def _needed(argv: Sequence[str], environment: Mapping[str, str], home: str) -> Iterator[str]:
+    """Where the programs on PATH and the one in *argv* are, and the toolchains that variables name."""
+    yield from _tools(environment.get("PATH", os.defpath), home)
+    yield from (value for name in _NAMED if (value := os.path.normpath(environment.get(name, ""))).startswith("/"))
+    yield from _program(argv[0], home)
+
+
 @cache
 def _tools(path: str, home: str) -> tuple[str, ...]:
     """The folders outside of the system that the programs on *path* need; this program's own among them."""
     entries = [entry for entry in path.split(os.pathsep) if entry.startswith("/") and not _is_system(entry)]
     roots = [f"{home}/{name}" for name in _TOOLCHAINS]
     roots += [root for entry in entries for root in _roots(entry, home)]
-    return tuple(root for root in dict.fromkeys((*roots, *_own())) if root and not _is_below(home, (root,)))
+    return tuple(root for root in dict.fromkeys((*roots, *_own())) if root)
 
 
 def _own() -> tuple[str, ...]:
@@ -221,7 +226,7 @@ def _is_system(path: str) -> bool:
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
-    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
 @cache
