@@ -51,10 +51,11 @@ def build(checkout: Path, out: Path, *options: str) -> None:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     place = tmp_path_factory.mktemp("dist")
     checkout = place / "checkout"
+    compiled = shutil.ignore_patterns("__pycache__")
     unwanted = shutil.ignore_patterns(
         ".git", ".venv", ".*cache", ".hypothesis", "build", "dist", "demo", "__pycache__", "*.egg-info"
     )
-    shutil.copytree(ROOT, checkout, ignore=lambda folder, names: unwanted(folder, names) if folder == str(ROOT) else ())
+    shutil.copytree(ROOT, checkout, ignore=lambda at, names: (unwanted if at == str(ROOT) else compiled)(at, names))
     build(checkout, place / "by-sdist")
     build(checkout, place / "direct", "--wheel")
     (sdist,) = (place / "by-sdist").glob("*.tar.gz")
