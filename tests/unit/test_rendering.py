@@ -31,6 +31,11 @@ def test_a_command_in_a_comment_is_whole_or_says_what_it_lacks(value: str, shown
     assert rendering.command(value, 12) == shown
 
 
+def test_a_request_is_named_by_links_that_work_and_nothing_else_does():
+    said = "#7 (https://example.com/pull/7) ask @ada about o/r#8"
+    assert rendering.place(said, forge=True) == said.replace("@", "@\u200b").replace("r#", "r#\u200b")
+
+
 @given(st.text())
 def test_a_fence_holds_whatever_is_in_it(text: str):
     tokens = MarkdownIt("commonmark").parse(rendering.code(text))
