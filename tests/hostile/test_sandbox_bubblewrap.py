@@ -77,6 +77,26 @@ def test_what_is_named_can_be_read_and_not_changed_or_changed(stage):
     assert (read.read_text(), write.read_text()) == (SECRET, "mine\n")
 
 
+def test_a_toolchain_that_a_variable_names_can_be_read_unless_it_is_the_home(stage):
+    kept = stage.keep("work/sdk/file")
+    assert SECRET in stage.run('cat "$SDKROOT/file"', SDKROOT=str(kept.parent)).output
+    assert SECRET not in stage.run(f"cat '{kept}'", SDKROOT=str(stage.home)).output
+
+
+def test_of_a_package_managers_home_the_programs_are_shown_and_neither_log_ins_nor_caches(stage):
+    login, tool = stage.keep("crates/credentials.toml"), stage.keep("crates/bin/tool")
+    tool.write_text("a tool")
+    variables = {"CARGO_HOME": str(login.parent)}
+    look = f"echo \"[$CARGO_HOME]\"; cat '{tool}' '{login}'"
+    said = stage.run(look, **variables).output
+    assert "[]" in said
+    assert "a tool" in said
+    assert SECRET not in said
+    said = stage.run(look, shown={"write": ("~/crates",)}, **variables).output
+    assert f"[{login.parent}]" in said
+    assert SECRET in said
+
+
 def test_of_a_script_that_the_command_names_nothing_else_is_shown(stage):
     script, secret = stage.keep("agents/agent.sh"), stage.keep("agents/key")
     script.write_text(f"echo begins; cat '{secret}'")

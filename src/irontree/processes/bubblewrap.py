@@ -38,18 +38,22 @@ _SECRETS_OF_ROOT: Final = (
 """What only root may read is hidden from a program that is root."""
 _TMP: Final = "/tmp"  # noqa: S108  (a private one)
 _HERE_ALONE: Final = re.compile(
-    r"XDG_\w+|TMPDIR|CARGO_HOME|GOPATH|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|DBUS_\w+|DISPLAY|WAYLAND_\w+|XAUTHORITY"
-    r"|DOCKER_HOST|CONTAINER_HOST|PULSE_\w+"
+    r"XDG_\w+|TMPDIR|CARGO_HOME|GOPATH|GOMODCACHE|GRADLE_USER_HOME|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|DBUS_\w+"
+    r"|DISPLAY|WAYLAND_\w+|XAUTHORITY|DOCKER_HOST|CONTAINER_HOST|PULSE_\w+"
 )
 """Variables that name a socket, or a folder that is not there; without them programs use their home and `/tmp`."""
 _TOOLCHAINS: Final = (
     *(".pyenv", ".rbenv", ".nodenv", ".rvm", ".nvm", ".fnm", ".volta", ".asdf", ".bun", ".deno", ".sdkman", ".dotnet"),
     *(".rustup", ".cargo/bin", "go/bin", ".nix-profile", ".npm-global", ".linuxbrew", ".local/bin", ".local/lib"),
-    *(".local/pipx", "miniconda3", "miniforge3", "anaconda3"),
+    *(".local/pipx", "miniconda3", "miniforge3", "anaconda3", ".jdks", "sdk", "Android/Sdk"),
     *(f".local/share/{name}" for name in ("pipx", "uv", "fnm", "mise", "pnpm", "claude")),
 )
 """Where toolchains are below a home. Caches of packages are not among them: one attempt could poison the next."""
-_NAMED: Final = ("JAVA_HOME", "GOROOT", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "ANDROID_HOME")
+_NAMED: Final = (
+    *("JAVA_HOME", "GOROOT", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT", "SDKROOT"),
+)
+_ONLY_BIN: Final = ("CARGO_HOME", "GOPATH")
+"""Variables that name a folder with programs beside log-ins and caches."""
 _BINS: Final = frozenset({"bin", ".bin", "sbin", "shims"})
 
 
@@ -84,7 +88,12 @@ class Bubblewrap:
         *cwd* and *folders* can be changed, *readable* only be read. Later words cover earlier ones.
         """
         home = _home(environment)
-        kept = {name: value for name, value in environment.items() if not _HERE_ALONE.fullmatch(name)}
+        writable = [_expanded(path, home) for path in place.write]
+        kept = {
+            name: value
+            for name, value in environment.items()
+            if not _HERE_ALONE.fullmatch(name) or _is_below(value, writable)
+        }
         words = [
             shutil.which(PROGRAM, path=self.environment.get("PATH", os.defpath)) or PROGRAM,
             *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
@@ -95,7 +104,7 @@ class Bubblewrap:
             *("--tmpfs", _TMP, "--tmpfs", "/var/tmp"),  # noqa: S108  (private ones)
             *(() if home == _TMP else ("--tmpfs", home)),
             *_bound("--ro-bind", _topmost(self._readable(place, argv, environment, home, readable))),
-            *_bound("--bind", (_expanded(path, home) for path in place.write)),
+            *_bound("--bind", writable),
             *_bound("--bind", map(str, (*folders, cwd))),
             *("--remount-ro", "/", "--chdir", str(cwd), "--"),
             *argv,
@@ -168,7 +177,9 @@ def _name_service() -> tuple[str, ...]:
 def _needed(argv: Sequence[str], environment: Mapping[str, str], home: str) -> Iterator[str]:
     """Where the programs on PATH and the one in *argv* are, and the toolchains that variables name."""
     yield from _tools(environment.get("PATH", os.defpath), home)
-    yield from (value for name in _NAMED if (value := os.path.normpath(environment.get(name, ""))).startswith("/"))
+    named = [environment.get(name, "") for name in _NAMED]
+    named += [f"{environment[name]}/bin" for name in _ONLY_BIN if name in environment]
+    yield from (os.path.normpath(path) for path in named if path.startswith("/"))
     yield from _program(argv[0], home)
 
 
