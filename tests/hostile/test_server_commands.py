@@ -17,6 +17,7 @@ from irontree.flows.serve.serving import POOL, Served, Serving
 from irontree.flows.server.connection import local_environment
 from tests.prefect.conftest import client
 from tests.prefect.harness import ROOT
+from tests.support.soak import in_soak
 
 __all__ = ["client"]
 
@@ -89,33 +90,32 @@ def ends(client, run_id) -> runs.RunInfo:
     return wait_until(lambda: (run := runs.state(client, run_id)).final and run)
 
 
-def test_what_a_deployment_or_the_pool_says_of_how_to_run_a_flow_is_not_done(client, poisoned, mark, tmp_path):
-    run_id = start(client, f"note/{poisoned}", folder=str(tmp_path), text="ours")
-    assert ends(client, run_id).state == "COMPLETED"
+def test_neither_deployment_nor_pool_nor_run_says_what_is_executed_or_where_hooks_are_found(
+    client, poisoned, mark, tmp_path
+):
+    """A run of ours, one that is cancelled (Prefect then looks for hooks), and one that brings a command."""
+    bringing = {"command": f"touch {mark}", "env": {"A": "B"}, "working_dir": str(tmp_path), "stream_output": False}
+    long = start(client, f"long-step/{poisoned}", folder=str(tmp_path))
+    ours = start(client, f"note/{poisoned}", folder=str(tmp_path), text="ours")
+    brings = start(client, f"note/{poisoned}", job_variables=bringing, folder=str(tmp_path), text="theirs")
+    wait_until((tmp_path / "started").exists)
+    runs.cancel(client, long)
+    refused = ends(client, brings)
+    assert [ends(client, run_id).state for run_id in (ours, long)] == ["COMPLETED", "CANCELLED"]
+    assert refused.state == "FAILED"
+    assert "job variables (command, env, stream_output, working_dir)" in refused.message
     assert (tmp_path / "notes").read_text() == "ours\n"
     assert not mark.exists()
 
 
-def test_nor_when_a_run_is_cancelled_and_its_hooks_are_looked_for(client, poisoned, mark, tmp_path):
-    run_id = start(client, f"long-step/{poisoned}", folder=str(tmp_path))
-    wait_until((tmp_path / "started").exists)
-    runs.cancel(client, run_id)
-    assert ends(client, run_id).state == "CANCELLED"
-    assert not mark.exists()
-
-
-def test_a_run_that_brings_a_command_or_names_another_repository_is_refused(client, name, tmp_path, mark):
-    variables = {"command": f"touch {mark}", "env": {"A": "B"}, "working_dir": str(tmp_path), "stream_output": False}
-    brings = start(client, f"note/{name}", job_variables=variables, folder=str(tmp_path))
-    elsewhere = start(client, f"note/{name}", folder=str(tmp_path), repository=str(tmp_path))
-    ended = [ends(client, run_id) for run_id in (brings, elsewhere)]
-    assert {run.state for run in ended} == {"FAILED"}
-    assert "job variables (command, env, stream_output, working_dir)" in ended[0].message
-    assert "its repository is not" in ended[1].message
+@in_soak
+def test_a_run_that_names_another_repository_is_refused(client, name, tmp_path):
+    ended = ends(client, start(client, f"note/{name}", folder=str(tmp_path), repository=str(tmp_path)))
+    assert (ended.state, "its repository is not" in ended.message) == ("FAILED", True)
     assert not (tmp_path / "notes").exists()
-    assert not mark.exists()
 
 
+@in_soak
 def test_a_deployment_of_somebody_else_in_our_queue_is_not_run(client, name, mark, tmp_path, request):
     if "runner" in request.node.callspec.id:
         pytest.skip("a runner asks for runs of its own deployments alone")
