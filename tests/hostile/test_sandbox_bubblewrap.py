@@ -83,6 +83,15 @@ def test_a_toolchain_that_a_variable_names_can_be_read_unless_it_is_the_home(sta
     assert SECRET not in stage.run(f"cat '{kept}'", SDKROOT=str(stage.home)).output
 
 
+def test_what_the_shims_of_a_version_manager_call_can_be_read(stage):
+    """Such a manager is a clone of git, as often as not."""
+    called = stage.keep("manager/libexec/manager")
+    manager = called.parents[1]
+    for name in ("shims", "versions", ".git"):
+        (manager / name).mkdir()
+    assert SECRET in stage.run(f"cat '{called}'", PATH=f"{manager}/shims:/usr/bin:/bin").output
+
+
 def test_of_a_package_managers_home_the_programs_are_shown_and_neither_log_ins_nor_caches(stage):
     login, tool = stage.keep("crates/credentials.toml"), stage.keep("crates/bin/tool")
     tool.write_text("a tool")

@@ -220,12 +220,14 @@ def _program(program: str, home: str) -> tuple[str, ...]:
 
 
 def _prefix(folder: str, home: str) -> str:
-    """The folder X where programs in *folder*, `X/bin`, are installed; empty if *folder* does not look like that."""
+    """The folder X where programs in *folder*, `X/bin` or `X/shims`, are installed; empty if it looks like none."""
     parent, name = os.path.split(folder)
 
     def has(*names: str) -> bool:
         return any(os.path.exists(f"{parent}/{each}") for each in names)  # noqa: PTH110  (raises nothing)
 
+    if name == "shims" and has("versions", "installs"):  # those of pyenv, rbenv, asdf, mise: a clone of git, maybe
+        return "" if _is_below(home, (parent,)) else parent
     if name not in _BINS or has(".git") or _is_below(home, (parent,)):
         return ""
     is_prefix = name == ".bin" or has("pyvenv.cfg") or (not _is_below(folder, (home,)) and has("lib", "lib64"))
