@@ -93,6 +93,7 @@ def test_a_server_that_nobody_uses_makes_room_for_a_fixed_port_and_one_in_use_do
     wait_for_end(pid)
 
 
+@in_soak  # three starts of a server, with migrations each
 def test_a_database_that_is_deleted_or_damaged_is_made_anew_while_the_server_is_at_work(own_home, api_url):
     """A client's server comes back with a new one, and says so; one that lingers ends."""
     database = own_home / "prefect.db"
