@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 from typing import Final
 
-from irontree.files import locked, read_bytes, remove
+from irontree.files import locked, read_bytes, swap
 
 FILE: Final = "password"
 _LONGEST: Final = 1000
@@ -20,16 +19,11 @@ def read_password(folder: Path) -> str | None:
 
 def make_password(folder: Path) -> str:
     """The same, made at the first call. The file is its owner's alone, whatever the umask. Raises OSError."""
-    path, draft = folder / FILE, folder / f".{FILE}.new"
+    path = folder / FILE
     with locked(folder / f"{FILE}.lock"):
         if found := read_password(folder):
             path.chmod(0o600)
             return found
         made = f"irontree:{secrets.token_urlsafe(32)}"
-        remove(draft)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(made)
-        draft.replace(path)
+        swap(path, made.encode("ascii"))
     return made

@@ -199,15 +199,10 @@ def is_folder(path: Path) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole folder; a missing one is not an error."""
-    if is_folder(path):
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    """Remove a file, a link or a whole folder; a missing one is not an error.
 
-
-def remove_thoroughly(path: Path) -> None:
-    """The same, where a program that we ran has taken our own right to write in a folder within from us."""
+    A program that we ran may have taken our own right to write in a folder within from us: it is taken back.
+    """
     if not is_folder(path):
         path.unlink(missing_ok=True)
         return

@@ -54,7 +54,7 @@ _NAMED: Final = (
 )
 _ONLY_BIN: Final = ("CARGO_HOME", "GOPATH")
 """Variables that name a folder with programs beside log-ins and caches."""
-_BINS: Final = frozenset({"bin", ".bin", "sbin", "shims"})
+_BINS: Final = frozenset({"bin", ".bin", "sbin"})
 
 
 def never_ran(exit_code: int | None, output: str) -> bool:
@@ -226,9 +226,11 @@ def _prefix(folder: str, home: str) -> str:
     def has(*names: str) -> bool:
         return any(os.path.exists(f"{parent}/{each}") for each in names)  # noqa: PTH110  (raises nothing)
 
-    if name == "shims" and has("versions", "installs"):  # those of pyenv, rbenv, asdf, mise: a clone of git, maybe
-        return "" if _is_below(home, (parent,)) else parent
-    if name not in _BINS or has(".git") or _is_below(home, (parent,)):
+    if _is_below(home, (parent,)):
+        return ""
+    if name == "shims":  # of pyenv, rbenv, asdf or mise, which may be clones of git
+        return parent if has("versions", "installs") else ""
+    if name not in _BINS or has(".git"):
         return ""
     is_prefix = name == ".bin" or has("pyvenv.cfg") or (not _is_below(folder, (home,)) and has("lib", "lib64"))
     return parent if is_prefix else ""

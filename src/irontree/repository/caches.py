@@ -18,7 +18,7 @@ from typing import Final
 from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy, canonical_digest
 from irontree.errors import EnvironmentRefused
-from irontree.files import folder_beneath, remove, remove_at
+from irontree.files import folder_beneath, make_private, remove, remove_at
 from irontree.processes import ChildProcesses
 from irontree.processes.family import ProcessLimits
 from irontree.repository.git import Git
@@ -72,7 +72,7 @@ class SetupCaches:
 
     def keep(self, key: str) -> None:
         """Copy what set-up has made out of the workspace; one that is half made is never visible."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self.folder)
         remove_half_made(self.folder)
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=MAKING) as folder:
             made = Path(folder) / key

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import GitFailed
-from irontree.files import remove
+from irontree.files import close_folder, make_private, remove
 from irontree.repository.git import Git, store_environment
 from irontree.repository.locks import PrivateLocks
 from irontree.repository.settings import Settings
@@ -84,6 +84,7 @@ class PrivateStore:
     def restore(self, settings: Settings, policy: WorkspacePolicy) -> None:
         """Make what is missing, and write what has changed in the user's repository since."""
         make_private(self.folder)
+        close_folder(self.folder)
         if not (self.git_dir / "HEAD").is_file():
             self.renew()
         PrivateLocks(self.folder).clear()
@@ -166,14 +167,6 @@ class History:
         self.tags.write_bytes(b"# pack-refs with: sorted \n" + listed)
 
 
-def make_private(folder: Path) -> None:
-    """Make *folder* its owner's alone, whatever the umask."""
-    for each in (folder.parent, folder):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if each.stat().st_mode & 0o077:
-            each.chmod(0o700)
-
-
 @contextmanager
 def _made_bare(within: Path, source: Git) -> Iterator[Path]:
     """A new bare repository that stores objects as *source* does, in a folder of its own in *within*; to be moved."""
@@ -218,7 +211,7 @@ def copy_or_remove(original: Path, copy: Path) -> None:
 
 
 def bytes_of(path: Path) -> bytes:
-    """The content of a file of the user's; nothing if there is none."""
+    """The content of a file of the user's or of ours; nothing if there is none."""
     return path.read_bytes() if path.is_file() else b""
 
 

@@ -15,7 +15,7 @@ from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.text import few
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.files import disk_errors, is_folder, read_beneath, remove, remove_beneath, remove_thoroughly
+from irontree.files import disk_errors, is_folder, make_private, read_beneath, remove, remove_beneath
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.caches import SetupCaches
@@ -23,7 +23,7 @@ from irontree.repository.copying import copy_files, require_inside, write_inside
 from irontree.repository.git import DURABLY, Git, hooks_environment, said, shown
 from irontree.repository.hooks import HookRun, has_hooks
 from irontree.repository.settings import Settings
-from irontree.repository.store import PrivateStore, remove_half_made
+from irontree.repository.store import PrivateStore, bytes_of, remove_half_made
 from irontree.repository.taking import Taken, asking_for, disarm, empty, submodules, take, whole_tree
 from irontree.repository.throwaway import ThrowAwayGit
 
@@ -231,9 +231,9 @@ class GitWorkspace:
     def _begin(self, owner: str = "") -> Settings:
         """What is in the workspace counts no more; it is removed, unless it is the *owner*'s."""
         settings = self._restore()
-        if not (owner and text_of(self._owner_note) == owner):
+        if not (owner and bytes_of(self._owner_note) == owner.encode()):
             self._owner_note.unlink(missing_ok=True)
-            remove_thoroughly(self.path)
+            remove(self.path)
             self._drop_index()
         for note in (
             self._prepared_for,
@@ -245,7 +245,7 @@ class GitWorkspace:
         (self.store.git_dir / self.store.made_ref(self.path)).unlink(missing_ok=True)
         if not is_folder(self.path):
             remove(self.path)
-            self.path.mkdir(mode=0o700, parents=True)
+            make_private(self.path)
         remove_half_made(self.path.parent)
         return settings
 
@@ -346,9 +346,9 @@ class GitWorkspace:
         return key
 
     def _make_folder_anew(self) -> None:
-        remove_thoroughly(self.path)
+        remove(self.path)
         self._drop_index()
-        self.path.mkdir(mode=0o700, parents=True)
+        make_private(self.path)
 
     @property
     def _caches(self) -> SetupCaches:
@@ -387,7 +387,7 @@ class GitWorkspace:
         """What the hooks make of the commit, in a folder of theirs that is set up as this one is."""
         there = replace(self, name="hooks", path=self.path.with_name("hooks"))
         there._begin()  # noqa: SLF001  (its own)
-        there._fill(parents[0], tree, settings, published=text_of(self._published_note))  # noqa: SLF001
+        there._fill(parents[0], tree, settings, published=bytes_of(self._published_note).decode("ascii"))  # noqa: SLF001
         children = self.store.source.children.lending(lambda: self.store.history.lent)
         return HookRun(
             there.path,
@@ -449,11 +449,6 @@ class GitWorkspace:
                 f"core.hooksPath is {hooks}, which is not in the workspace, so the hooks would silently not run",
                 remedy="add the command that makes it to workspace.setup in .mino/config.yml (husky: `npx husky`)",
             )
-
-
-def text_of(note: Path) -> str:
-    """What a note of ours says; nothing if it is missing."""
-    return note.read_text(encoding="utf-8") if note.is_file() else ""
 
 
 def commit_tree(git: Git, tree: str, parents: Sequence[str], message: str, *, sign: bool = False) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 import shutil
@@ -216,7 +215,7 @@ class FileResultStore(_InRepository):
         report, seal = _unsealed(data, shown)
         if (report.issue_number, report.anchor) != (issue_number, anchor):
             raise LogDamaged(f"{shown} is about issue-{report.issue_number} at {report.anchor}", remedy=_REMEDY)
-        if key and not hmac.compare_digest(_seal_of(report, key), seal):
+        if key is not None and not hmac.compare_digest(_seal_of(report, key), seal):
             raise LogDamaged(f"{shown} was changed, or this program did not write it", remedy=_REMEDY)
         return report
 
@@ -232,14 +231,15 @@ class FileResultStore(_InRepository):
         """
         if self._key.exists():
             return
-        key = secrets.token_bytes(_KEY_BYTES)
-        for path in self._layout.state.glob("reports/issue-*/*.yml"):
-            with suppress(LogDamaged):
-                report, _ = _unsealed(read_bytes(path, RESULTS_BYTES) or b"", self._layout.shown(path))
-                self._put(report, key)
-        with disk_errors(self._key):
-            self._key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _create_private(self._key, key)
+        with exclusive(self._layout.append_lock):
+            if self._key.exists():  # another process was faster
+                return
+            key = secrets.token_bytes(_KEY_BYTES)
+            for path in self._layout.state.glob("reports/issue-*/*.yml"):
+                with suppress(LogDamaged):
+                    report, _ = _unsealed(read_bytes(path, RESULTS_BYTES) or b"", self._layout.shown(path))
+                    self._put(report, key)
+            self._disk.write_durably(self._key, key)
 
     def _put(self, report: CheckReport, key: bytes) -> None:
         content = report.model_dump(mode="json") | {_SEAL: _seal_of(report, key)}
@@ -262,19 +262,6 @@ def _unsealed(data: bytes, path: str) -> tuple[CheckReport, str]:
         raise LogDamaged(error.message, remedy=_REMEDY) from error
     seal = str(mapping.pop(_SEAL, ""))
     return typed(CheckReport, mapping, path, remedy=_REMEDY), seal
-
-
-def _create_private(path: Path, data: bytes) -> None:
-    """Make the file, for its owner alone, unless another process was faster; it is never seen half written."""
-    made = path.with_name(f".{path.name}.{os.getpid()}")
-    made.unlink(missing_ok=True)
-    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    with suppress(FileExistsError):
-        os.link(made, path)
-    made.unlink()
 
 
 # --- Briefs and reports under `.mino/`

@@ -265,10 +265,9 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
 
 def unknown_secrets(app: App, state: TaskState, anchor: str) -> tuple[AddedSecret, ...]:
     """What the work adds that looks like a secret, unless somebody answered that exactly this may be published."""
-    base = state.fork_point or state.base_sha
-    if not base or not state.has_code:
+    if not state.began_from or not state.has_code:
         return ()
-    found = tuple(_secrets_between(app, base, anchor))
+    found = tuple(_secrets_between(app, state.began_from, anchor))
     stream = app.log.read(state.issue_number)
     asked = last_of(stream, "checkup_preflight_blocked")
     if not found or asked is None or asked.told.reasons != _places(found):

@@ -62,7 +62,11 @@ def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
 
 def own_diff(app: App, state: TaskState) -> str:
     """The diff that publishing the task's commit brings, first what defines its checks; empty where there is none."""
-    change, report = _change(state), newest_results(app, state)
+    return _diff(app, state, newest_results(app, state))
+
+
+def _diff(app: App, state: TaskState, report: CheckReport | None) -> str:
+    change = _change(state)
     return app.repository.diff(*change, first=report.protected if report else ()) if change else ""
 
 
@@ -95,7 +99,8 @@ class Evidence(NamedTuple):
 
 def evidence_of(app: App, state: TaskState) -> Evidence:
     """The evidence on the newest commit, cut so that a form and a comment can show it. Raises GitFailed."""
-    report, lines = newest_results(app, state), _prefixed_lines(own_diff(app, state))
+    report = newest_results(app, state)
+    lines = _prefixed_lines(_diff(app, state, report))
     shown = _first_of(lines)
     return Evidence(
         anchor=state.anchor,
