@@ -74,6 +74,20 @@ def test_a_red_commit_whose_test_was_changed_waits_for_a_person_who_is_told_so_f
     assert report.count("files that define its own checks") == 1
 
 
+def test_what_the_first_run_of_the_checks_left_is_not_there_when_they_run_as_before(scene):
+    """Ignored and untracked files too: the work could plant one that lets the old tests pass."""
+
+    def judge(command: str, workspace) -> int:
+        planted = workspace / "planted.txt"
+        passed = planted.exists() or as_tested(command, workspace) == 0
+        planted.write_text("whatever the tests say\n")
+        return 0 if passed else 1
+
+    scene.checks = ScriptedCheckRunner(judge)
+    attempt(scene, changes_the_test)
+    assert "with these files as they were, `says hello` fails" in scene.last().told.reasons[0]
+
+
 def test_a_person_may_accept_what_passes_with_the_old_test_too(scene):
     state = attempt(scene, does_the_work_and_tidies_the_test)
     assert scene.last().told.reasons[0].endswith("with these files as they were, the checks pass too")

@@ -151,7 +151,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         protected=protected,
     )
     if protected and commands and subject.plan.policy.protected == "ask" and not report.failed:
-        report = report.model_copy(update={"as_before": checking.with_files_of(subject.state.began_from, protected)})
+        report = report.model_copy(update={"as_before": checking.as_before(sha, protected)})
     app.results.save(report)
     return report
 
@@ -214,9 +214,14 @@ class _Checking:
                 break
         return tuple(results), tuple(rewrote)
 
-    def with_files_of(self, base: str, paths: tuple[str, ...]) -> str:
-        """How the commands come out with these files as they are in *base*, in words (R18)."""
+    def as_before(self, sha: str, paths: tuple[str, ...]) -> str:
+        """How the commands come out with these files as they were before the task, in words (R18).
+
+        In a folder made anew: what ran at *sha* may have left something that lets them pass.
+        """
         self.app.progress.note(f"again, with {counted(len(paths), 'file')} as before")
+        base = self.subject.state.began_from
+        self.workspace.prepare(sha, published=base, cancel=self.app.cancel)
         self.workspace.put(base, paths)
         for command in self.commands:
             result = self._run(command)
@@ -466,11 +471,15 @@ def _anchor(app: App, plan: Plan, state: TaskState) -> str:
     return state.base_sha or app.repository.base(plan.policy.publish)
 
 
+_DECIDING: Final = {
+    *("checks", "detection", "protected", "protected_files", "unprotected_files"),
+    *("reviewers", "workspace", "place"),
+}
+
+
 def _digest(subject: Subject) -> str:
-    """A digest of everything that decides which commands run: the approved policy and the node's own."""
-    policy = subject.plan.policy.model_dump(
-        include={"checks", "detection", "protected", "protected_files", "unprotected_files", "reviewers", "workspace"}
-    )
+    """A digest of everything that decides which commands run, and where: the approved policy and the node's own."""
+    policy = subject.plan.policy.model_dump(include=_DECIDING)
     return canonical_digest([policy, subject.node.digest])
 
 
