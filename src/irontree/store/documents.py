@@ -322,6 +322,10 @@ class FileDeliveries(_InRepository):
 # --- Leftovers of crashes and caches under `.mino/` (protocol, repair)
 
 
+_PLACES: Final = (".*", "*/.*", "*/*/.*", "*/*/*/.*")
+"""Where temporaries of ours can be; further down is what agents left, as deep as they like."""
+
+
 class FileUpkeep(_InRepository):
     """The port `Upkeep` on files; *temporary* is the folder of temporary files, by default those of this system."""
 
@@ -335,7 +339,7 @@ class FileUpkeep(_InRepository):
         Scratch folders whose makers are gone are removed too.
         """
         with exclusive(self._layout.append_lock), disk_errors(self._layout.state):
-            found = [path for path in self._layout.state.rglob(".*") if _is_left(path)]
+            found = [path for place in _PLACES for path in self._layout.state.glob(place) if _is_left(path)]
             for path in found:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
         return len(found) + sum(map(remove_abandoned_scratch, self._temporary))
