@@ -133,13 +133,13 @@ class GitRepository:
         """Stop work here: it continues where *archive* is imported (R21)."""
         self._set("irontree.exported", archive)
 
-    def begin_import(self, archive: str) -> None:
-        """Allow no work here until all of *archive* is imported."""
+    def begin_import(self, archive: str, workspace_id: str) -> None:
+        """Allow no work here until all of *archive* is imported; from now on this has the old home's id."""
         self._set("irontree.importing", archive)
-
-    def take_over(self, host: str, workspace_id: str) -> None:
-        """End an import: make this the home, under the old home's id, and then allow work again."""
         self._set("irontree.id", workspace_id)
+
+    def take_over(self, host: str) -> None:
+        """End an import: make this the home, and then allow work again."""
         self.adopt_home(host)
         for name in ("irontree.exported", "irontree.importing"):
             self.git.run("config", "--local", "--unset-all", name)
@@ -459,9 +459,13 @@ class GitRepository:
     def _moving(self) -> Moving:
         return Moving(self.git, self.locks.common_dir, self.locks.note)
 
+    @property
+    def state_folder(self) -> Path:
+        """Where what is believed is kept, in no workspace. Raises EnvironmentRefused for one inside the repository."""
+        return self._elsewhere("state", self.state_root)
+
     def _store(self) -> PrivateStore:
-        folder = self._elsewhere("state", self.state_root)
-        return PrivateStore(folder, self.git, self.locks.common_dir, self.environment)
+        return PrivateStore(self.state_folder, self.git, self.locks.common_dir, self.environment)
 
     def _cache(self) -> Path:
         return self._elsewhere("cache", self.cache_root)
