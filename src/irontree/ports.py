@@ -6,7 +6,7 @@ adapters pass. Foreign exceptions are mapped to `irontree.errors` inside the ada
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -892,6 +892,12 @@ class Repository(Protocol):
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits."""
+
+    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+        """The same paths, each with its text in both commits, empty where it is not there; what is no text is replaced.
+
+        Attributes in the commits have no part in it.
+        """
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with its lines added and removed."""

@@ -222,6 +222,12 @@ class MemoryRepository:
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         return _changed(self.commits[base].files, self.commits[sha].files)
 
+    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+        old, new = self.commits[base].files, self.commits[sha].files
+        for path in self.changed_files(base, sha):
+            before, now = (files.get(path, b"").decode("utf-8", "replace") for files in (old, new))
+            yield path, before, now
+
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         old, new = self.commits[base].files, self.commits[sha].files
         return tuple(_line_count(path, old, new) for path in self.changed_files(base, sha))

@@ -42,6 +42,11 @@ from irontree.repository.workspace import GitWorkspace
 _BATCH = 500
 
 
+def _as_text(data: bytes) -> str:
+    """What can be read in a file of any kind, also in UTF-16, of which the letters without an accent can."""
+    return data.replace(b"\0", b"").decode("utf-8", "replace")
+
+
 def _silent(_: str) -> None:
     pass
 
@@ -386,6 +391,12 @@ class GitRepository:
             found = self.git.repo.paths("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, sha)
             self._changed[base, sha] = tuple(map(shown, found))
         return self._changed[base, sha]
+
+    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+        """The same paths, each with its text in both, whatever attributes say of it; empty where there is none."""
+        for change in self.git.repo.changes("diff-tree", "-r", base, sha):
+            before, now = (_as_text(self.git.repo.content(each) or b"") for each in (change.old_id, change.id))
+            yield shown(change.path), before, now
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with its lines added and removed."""
