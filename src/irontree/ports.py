@@ -790,8 +790,8 @@ class Workspace(Protocol):
     def merge(self, ours: str, theirs: str, message: str) -> str | None:
         """Merge commit of the two, or None on conflict (workspace is left clean)."""
 
-    def differing(self) -> tuple[str, ...]:
-        """The tracked files that are not as they were put there; untracked ones are no concern."""
+    def put_back(self) -> tuple[str, ...]:
+        """Make the tracked files as they were put there; those that were not. Untracked ones are no concern."""
 
     def put(self, commit: str, paths: Sequence[str]) -> None:
         """Make these files as they are in *commit*; one that it does not have is removed."""

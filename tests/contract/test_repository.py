@@ -292,13 +292,13 @@ def test_tracked_files_that_a_check_rewrote_or_removed_are_named_and_put_back(pr
     repository.keep(sha, REF, source=repository.workspace("run", PLAIN))
     workspace = repository.workspace("verify", PLAIN)
     workspace.prepare(sha)
-    assert workspace.differing() == ()
+    assert workspace.put_back() == ()
     (workspace.path / "one.txt").unlink()
     (workspace.path / "two.txt").write_text("3\n")
     (workspace.path / "beside.txt").write_text("untracked\n")
-    assert workspace.differing() == ("one.txt", "two.txt")
-    workspace.put(sha, ("one.txt", "two.txt"))
-    assert workspace.differing() == ()
+    assert workspace.put_back() == ("one.txt", "two.txt")
+    assert workspace.put_back() == ()
+    assert (workspace.path / "one.txt").exists()
     assert (workspace.path / "two.txt").read_text() == "2\n"
     assert (workspace.path / "beside.txt").exists()
 

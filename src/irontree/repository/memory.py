@@ -383,8 +383,9 @@ class MemoryWorkspace:
         write_files(self.path, self.commit_of(self.head).files)
         return None if files is None else self.head
 
-    def differing(self) -> tuple[str, ...]:
+    def put_back(self) -> tuple[str, ...]:
         here = read_files(self.path)
+        write_files(self.path, {**here, **self.put_there})
         return tuple(sorted(path for path, data in self.put_there.items() if here.get(path) != data))
 
     def put(self, commit: str, paths: Sequence[str]) -> None:

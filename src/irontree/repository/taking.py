@@ -116,12 +116,12 @@ def _folded(name: str) -> str:
     )
 
 
-def disarm(folder: Path) -> tuple[str, ...]:
-    """Remove from *folder* what would block git; returns the folders in it that are repositories within.
+def disarm(folder: Path, path: str = "") -> tuple[str, ...]:
+    """Remove from *path* below *folder* what would block git; returns the folders there that are repositories within.
 
-    Links are not followed.
+    Links are not followed. Raises OSError for one in its place, or for none.
     """
-    with folder_beneath(folder) as top:
+    with folder_beneath(folder, path) as top:
         return tuple(_nested(top, ""))
 
 

@@ -142,7 +142,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
     checking = _Checking(app, checks, subject, commands, workspace)
     protected = _protected(app, subject, sha)
     refused = (_refusal(protected),) if protected and subject.plan.policy.protected == "refuse" else None
-    results, warnings = (refused, ()) if refused else checking.run_all(sha)
+    results, warnings = (refused, ()) if refused else checking.run_all()
     report = CheckReport(
         issue_number=subject.state.issue_number,
         anchor=sha,
@@ -201,7 +201,7 @@ class _Checking:
     commands: tuple[Shell, ...]
     workspace: Workspace
 
-    def run_all(self, sha: str) -> tuple[tuple[CheckResult, ...], tuple[str, ...]]:
+    def run_all(self) -> tuple[tuple[CheckResult, ...], tuple[str, ...]]:
         """The results in order, up to the first failure (contract, mino-verify step 4), and what they rewrote.
 
         Tracked files are put back after each command: no later one profits from what an earlier one wrote.
@@ -209,9 +209,8 @@ class _Checking:
         results, rewrote = list[CheckResult](), list[str]()
         for command in self.commands:
             results.append(self._run(command))
-            if changed := self.workspace.differing():
-                rewrote.append(f"`{command.run}` rewrote files that were put back: {', '.join(changed)}")
-                self.workspace.put(sha, changed)
+            if changed := self.workspace.put_back():
+                rewrote.append(f"`{command.run}` rewrote files that were put back: {few(changed)}")
             if not results[-1].passed:
                 break
         return tuple(results), tuple(rewrote)
