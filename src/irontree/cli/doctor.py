@@ -253,7 +253,7 @@ def _access(app: App, agent: AgentSpec, environment: Mapping[str, str]) -> Itera
     preset = PRESETS.get(agent.adapter)
     if preset is None:
         return
-    if said := app.agent(agent).no_access():
+    if not agent.command and (said := app.agent(agent).no_access()):  # what the configuration names is not approved yet
         yield Examined("bad", "agent", said, preset.log_in)
     elif preset.signed_in_here(environment, agent.environment) is False:
         yield Examined("note", "agent", f"{agent.adapter} may not be logged in here", preset.log_in)
