@@ -42,22 +42,13 @@ from irontree.repository.workspace import GitWorkspace
 _BATCH = 500
 
 
-def _as_text(data: bytes) -> str:
-    """What can be read in a file of any kind, also in UTF-16, of which the letters without an accent can."""
-    return data.replace(b"\0", b"").decode("utf-8", "replace")
-
-
-def _silent(_: str) -> None:
-    pass
-
-
 def open_repository(
     start: Path,
     children: ChildProcesses,
     cache_root: Path,
     state_root: Path,
     environment: Mapping[str, str],
-    note: Callable[[str], None] = _silent,
+    note: Callable[[str], None] = lambda _: None,
 ) -> GitRepository:
     """Open the repository that *start* is in, from whatever linked worktree or subfolder.
 
@@ -394,9 +385,7 @@ class GitRepository:
 
     def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
         """The same paths, each with its text in both, whatever attributes say of it; empty where there is none."""
-        for change in self.git.repo.changes("diff-tree", "-r", base, sha):
-            before, now = (_as_text(self.git.repo.content(each) or b"") for each in (change.old_id, change.id))
-            yield shown(change.path), before, now
+        return ((shown(path), before, now) for path, before, now in self.git.repo.texts(base, sha))
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with its lines added and removed."""

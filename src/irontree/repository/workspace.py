@@ -33,8 +33,6 @@ T = TypeVar("T")
 SETUP_SECONDS = 1800
 _CONFLICT = 1
 """How `git merge-tree` ends where it cannot merge."""
-_USAGE = 129
-"""How git ends over an option that it does not know."""
 _NOTE_BYTES = 100
 _NAME_IT = "if it may run on what an agent writes, name it in workspace.filters in .mino/config.yml"
 _EMPTY_LINES = re.compile(r"\n{3,}")
@@ -174,8 +172,6 @@ class GitWorkspace:
         found = self.git.at(self.path).run("merge-tree", "--write-tree", "--no-messages", ours, theirs)  # attributes
         if found.exit_code == _CONFLICT:
             return None
-        if found.exit_code == _USAGE:
-            raise EnvironmentRefused("git is older than 2.38, which merges need", remedy="install a newer git")
         if not found.ok:
             raise GitFailed(f"git merge-tree failed in {self.path}: {said(found).strip()}", output=found.output)
         made = self._written(Taken(found.output.split()[0], ()), (ours, theirs), message, settings)
