@@ -396,16 +396,9 @@ class GitWorkspace:
         there._begin()  # noqa: SLF001  (its own)
         there._fill(parents[0], tree, settings, published=bytes_of(self._published_note).decode("ascii"))  # noqa: SLF001
         children = self.store.source.children.lending(lambda: self.store.history.lent)
-        return HookRun(
-            there.path,
-            there.git,
-            there._throwaway,  # noqa: SLF001
-            children.within(self.policy.place),
-            hooks_environment(self.store.environment, there.path),
-            settings,
-            self.store.common_dir,
-            *parents,
-        ).run(message)
+        environment = hooks_environment(self.store.environment, there.path)
+        throwaway = there._throwaway  # noqa: SLF001
+        return HookRun(throwaway, children.within(self.policy.place), environment, settings, *parents).run(message)
 
     def _with_trailers(self, written: str, message: str) -> str:
         """The message that hooks have written, with our trailers put back that it lacks."""
