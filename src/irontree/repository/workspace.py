@@ -174,7 +174,7 @@ class GitWorkspace:
             return None
         if not found.ok:
             raise GitFailed(f"git merge-tree failed in {self.path}: {said(found).strip()}", output=found.output)
-        made = self._written(Taken(found.output.split()[0], ()), (ours, theirs), message, settings)
+        made = self._written(Taken(found.output.split()[-1], ()), (ours, theirs), message, settings)
         if isinstance(made, CommitRefused):
             raise GitFailed(f"the merge in {self.path} was refused: {made.output.strip()}", output=made.output)
         return made.sha if made else ours
@@ -233,6 +233,8 @@ class GitWorkspace:
 
     def _begin(self, owner: str = "") -> Settings:
         """What is in the workspace counts no more; it is removed, unless it is the *owner*'s."""
+        if self.name == "run":  # its last commit is kept or given up by now
+            self.store.tidy()
         settings = self._restore()
         if not (owner and bytes_of(self._owner_note) == owner.encode()):
             self._owner_note.unlink(missing_ok=True)
