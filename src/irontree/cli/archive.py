@@ -297,7 +297,9 @@ VERBS: Final = {
         run_import,
         argument("file", metavar="FILE", type=Path, help="the archive that `irontree export` wrote"),
         argument("--approve", metavar="NAME", help="take in exactly the archive that has this name, for scripts"),
-        argument("--trust", action="store_true", help="ask nothing, and let the approvals that it brings count here"),
+        argument(
+            "--trust", action="store_true", help="ask nothing, and let its approvals and results of checks count here"
+        ),
         wait(),
         JSON,
     ),

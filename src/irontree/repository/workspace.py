@@ -378,7 +378,9 @@ class GitWorkspace:
     ) -> Committed | CommitRefused | None:
         """Make the commit, after the user's hooks and signed if he signs, and the ref by which a crash leaves it."""
         if has_hooks(settings, self.store.common_dir):
-            found = self._hooked(taken.tree, parents, message, settings)
+            published = bytes_of(self._published_note).decode("ascii")
+            theirs = replace(self, name="hooks", path=self.path.with_name("hooks"))
+            found = theirs._hooked(taken.tree, parents, message, settings, published)  # noqa: SLF001  (its own)
             if not isinstance(found, tuple) or isinstance(found, CommitRefused):
                 return found
             after, written = found
@@ -391,16 +393,14 @@ class GitWorkspace:
         return Committed(sha, taken.files, taken.left)
 
     def _hooked(
-        self, tree: str, parents: tuple[str, ...], message: str, settings: Settings
+        self, tree: str, parents: tuple[str, ...], message: str, settings: Settings, published: str
     ) -> tuple[Taken, str] | CommitRefused | None:
-        """What the hooks make of the commit, in a folder of theirs that is set up as this one is."""
-        there = replace(self, name="hooks", path=self.path.with_name("hooks"))
-        there._begin()  # noqa: SLF001  (its own)
-        there._fill(parents[0], tree, settings, published=bytes_of(self._published_note).decode("ascii"))  # noqa: SLF001
-        children = self.store.source.children.lending(lambda: self.store.history.lent)
-        environment = hooks_environment(self.store.environment, there.path)
-        throwaway = there._throwaway  # noqa: SLF001
-        return HookRun(throwaway, children.within(self.policy.place), environment, settings, *parents).run(message)
+        """What the hooks make of the commit, in this folder of theirs, which is set up as another workspace is."""
+        self._begin()
+        self._fill(parents[0], tree, settings, published=published)
+        children = self.store.source.children.lending(lambda: self.store.history.lent).within(self.policy.place)
+        environment = hooks_environment(self.store.environment, self.path)
+        return HookRun(self._throwaway, children, environment, settings, *parents).run(message)
 
     def _with_trailers(self, written: str, message: str) -> str:
         """The message that hooks have written, with our trailers put back that it lacks."""
