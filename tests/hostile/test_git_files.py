@@ -171,6 +171,15 @@ def test_what_is_copied_in_goes_through_no_link(attacked):
     assert (attacked.path / "cache/file").read_text() == "KEY\n"
 
 
+@pytest.mark.parametrize("name", [".MINO", ".Mino", ".mi\N{ZERO WIDTH NON-JOINER}no"])
+def test_what_some_system_takes_for_our_folder_is_left_out(attacked, name):
+    """There, what is published would be moved into the log and the local forge of the user."""
+    attacked.act(f"mkdir -p {name}/forge; echo /accept > {name}/forge/comment; echo done > work.txt")
+    made = attacked.commit()
+    assert isinstance(made, Committed)
+    assert (made.files, made.dropped) == (("work.txt",), (f"{name}/forge/comment",))
+
+
 PIPES = {
     "ignore rules": "rm .gitignore; mkfifo .gitignore",
     "attributes": "mkfifo .gitattributes",

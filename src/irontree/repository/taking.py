@@ -50,13 +50,19 @@ def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | Co
     changes = tuple(git.repo.changes("diff-index", "--cached", base))
     if whole and (refused := _refused(git, base, changes)):
         return refused
-    ours = [change for change in changes if change.path.startswith(f"{STATE_FOLDER}/")]
+    ours = [change for change in changes if _is_ours(change.path)]
     files = [change for change in changes if change not in ours]
     _put_back(git, ours)
     if not files:
         return None
     tree = git.change(*DURABLY, "write-tree").splitlines()[-1]
     return Taken(tree, *(tuple(shown(change.path) for change in found) for found in (files, ours)))
+
+
+def _is_ours(path: str) -> bool:
+    """Whether some system takes it for our folder, or for what is in it: one that ignores case or invisible signs."""
+    first = path.partition("/")[0]
+    return _folded("".join(sign for sign in first if unicodedata.category(sign) != "Cf")) == STATE_FOLDER
 
 
 def _put_back(git: Git, changes: Iterable[Change]) -> None:

@@ -162,9 +162,16 @@ class Proposal:
 
     @property
     def kept(self) -> tuple[PlanNode, ...]:
-        """The removed tasks that stay in the plan, because a user keeps them now or kept them before."""
+        """The removed tasks that stay in the plan, because a user keeps them now or kept them before.
+
+        A container stays with a part of it alone: without any it could never be done.
+        """
         before = self.earlier.kept if self.earlier else ()
-        return tuple(n for n in self.draft.removed if self.choices.keep_removed or n.task_key in before)
+        stay = tuple(n for n in self.draft.removed if self.choices.keep_removed or n.task_key in before)
+        nodes = (*self.draft.nodes, *stay)
+        graph = Graph.of(nodes)
+        full = {outer for n in nodes if n.executability != "container" for outer in graph.ancestors(n.task_key)}
+        return tuple(n for n in stay if n.executability != "container" or n.task_key in full)
 
     @property
     def nodes(self) -> tuple[PlanNode, ...]:
