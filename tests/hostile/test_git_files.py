@@ -69,6 +69,14 @@ def test_a_pipe_in_a_submodule_is_not_waited_for(library):
     assert made.files == ("work.txt",)
 
 
+def test_folders_without_end_keep_no_work_from_being_taken(attacked):
+    attacked.act("deep=$(printf 'd/%.0s' $(seq 300)); mkdir -p $deep; echo x > ${deep}x; echo done > work.txt")
+    assert attacked.project.run_workspace().salvage(attacked.base, "refs/irontree/salvage/issue-1/2")
+    made = attacked.commit()
+    assert isinstance(made, Committed)
+    assert made.files == ("work.txt",)
+
+
 def test_what_a_check_does_to_a_file_of_any_name_is_undone(attacked):
     """Also where a file passes for another one because its name is no text."""
     folder = os.fsencode(attacked.project.root)

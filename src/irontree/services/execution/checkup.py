@@ -94,9 +94,9 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
             branch = subject.plan.policy.publish.target_branch
             return _still_pending(app, state, decider, f"the checks fail on {branch} without this change too")
         case RedAtMerge():
-            return not_publishable(app, subject, outcome, accepted_by)
+            return not_publishable(app, subject, outcome, **accepted_by)
         case Never() if outcome.check in OVERTAKEN:
-            return not_publishable(app, subject, outcome, accepted_by)
+            return not_publishable(app, subject, outcome, **accepted_by)
         case Never():
             return _still_pending(app, state, decider, outcome.reason, outcome.remedy)
         case NotNow():

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from irontree.app import App
@@ -421,14 +420,9 @@ def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool
     return publish_commit(app, plan, state, report, lambda sha: check(app, subject, sha), on_top)
 
 
-NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-def not_publishable(
-    app: App, subject: Subject, outcome: RedAtMerge | Never, by: Mapping[str, Any] = NOBODY
-) -> TaskState:
+def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never, **by: Any) -> TaskState:
     """Record why the checked commit cannot be published as it is (R14); *by* is who accepted it, in an event's keys."""
-    state, more = subject.state, {**subject.took, **by}
+    state, more = subject.state, subject.took | by
     if isinstance(outcome, Never):
         return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, more=more)
     if outcome.target_alone_red:

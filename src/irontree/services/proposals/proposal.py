@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from irontree.app import App
-from irontree.domain.gates import name_of, require_typed
+from irontree.domain.gates import name_of, names
 from irontree.domain.graph import Graph
 from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.errors import ApprovalRefused
@@ -256,11 +256,9 @@ class Proposal:
     def require_named(self, given: str) -> None:
         """Raise ApprovalRefused unless *given* (case-insensitive) names everything that an approval covers now.
 
-        It may be given days after it was shown (R6). More digits than the name has are compared too.
+        It may be given days after it was shown (R6).
         """
-        given = given.strip().lower()
-        require_typed(given, self.digest)
-        if not self.digest.startswith(given):
+        if not names(given, self.digest):
             raise self._refused_as_other(given)
 
     def require_as_shown(self, shown: Proposal) -> None:
