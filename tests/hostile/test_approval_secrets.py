@@ -108,6 +108,17 @@ def test_who_sends_it_back_tells_the_next_attempt_why(scene):
     assert verify(scene.app, 1).blocking_check == "secret-in-commit", "nobody said that it may be published"
 
 
+def test_an_answer_about_one_commit_lets_no_other_one_pass(scene):
+    """What stands at the same place in a later attempt was seen by nobody."""
+    verified(scene, MANUAL_TASK)
+    answer_issue(scene.app, 1, Answer("go-on", "ada"))
+    assert verify(scene.app, 1).phase is Phase.PENDING
+    answer_issue(scene.app, 1, Answer("send-back", "ada", "say it louder"))
+    scene.agent = ScriptedAgent(does(greet_txt=f"hello ghp_{'Q9z' * 12}"))
+    run(scene.app, 1)
+    assert verify(scene.app, 1).blocking_check == "secret-in-commit"
+
+
 def test_another_secret_than_the_one_that_was_shown_is_asked_about(scene):
     verified(scene)
     answer_issue(scene.app, 1, Answer("send-back", "ada", "no"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from irontree.domain.plan import WorkspacePolicy
@@ -57,6 +60,27 @@ def test_changed_files_of_a_submodule_are_refused_in_words(library):
     refused = library.commit()
     assert isinstance(refused, CommitRefused)
     assert refused.output.endswith(": lib")
+
+
+def test_a_pipe_in_a_submodule_is_not_waited_for(library):
+    library.act("mkfifo lib/.gitignore; echo done > work.txt")
+    made = library.commit()
+    assert isinstance(made, Committed)
+    assert made.files == ("work.txt",)
+
+
+def test_what_a_check_does_to_a_file_of_any_name_is_undone(attacked):
+    """Also where a file passes for another one because its name is no text."""
+    folder = os.fsencode(attacked.project.root)
+    for name in (b"odd\xff.py", "odd\ufffd.py".encode()):
+        Path(os.fsdecode(folder + b"/" + name)).write_text("x = 1\n")
+    git(attacked.project.root, "add", "--all")
+    git(attacked.project.root, "commit", "--quiet", "--message", "odd names")
+    attacked.prepare()
+    attacked.act("for each in odd*; do echo 'x = 2' > $each; done")
+    workspace = attacked.project.run_workspace()
+    assert workspace.put_back() == ("odd\ufffd.py", "odd\ufffd.py")
+    assert [path.read_text() for path in attacked.path.glob("odd*")] == ["x = 1\n"] * 2
 
 
 def test_settings_of_submodules_and_of_lfs_are_data(attacked):

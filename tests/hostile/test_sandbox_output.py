@@ -17,6 +17,7 @@ from irontree.domain.plan import AgentSpec, Shell
 from irontree.ports import AgentTask
 from irontree.processes import ChildProcesses
 from irontree.processes.family import LARGEST_FILE
+from irontree.processes.redaction import Redaction
 from irontree.processes.running import MOST_PROCESSES
 from tests.support.containers import bubblewrap_place
 from tests.support.processes import AMPLE, NEVER, Heard, MemoryRegistry
@@ -76,6 +77,14 @@ def test_a_secret_that_a_check_prints_is_in_no_result_and_in_nothing_that_is_tol
     kept = repr(result) + repr(heard.lines)
     assert "done" in kept
     assert not [secret for secret in SECRETS if secret in kept]
+
+
+def test_a_line_that_only_says_where_a_key_begins_hides_nothing_of_what_follows():
+    heard = list[bytes]()
+    redaction = Redaction(heard.append, ())
+    for line in ("     1\t-----BEGIN RSA PRIVATE KEY-----", f"     2\t{'b3Bl' * 16}", '{"type": "result"}', "done"):
+        redaction.hear(f"{line}\n".encode())
+    assert heard[1:] == [b'{"type": "result"}\n', b"done\n"]
 
 
 def test_of_a_log_without_end_the_beginning_and_the_end_are_kept():

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from irontree import __version__
 from irontree.app import App, SystemClock
-from irontree.bootstrap import open_set_aside
+from irontree.bootstrap import open_set_aside, results_of
 from irontree.cli.context import Context, Verb
 from irontree.cli.drive import says_yes
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing, next_commands, soundness
@@ -221,7 +221,7 @@ def take_in(
 ) -> PlannedImport:
     """Import refs and files and make this the home. Every step can be repeated after a kill.
 
-    Approvals count here only if it is *trusted*; otherwise they are asked for again.
+    Approvals and results of checks count here only if it is *trusted*; otherwise they are asked for, and run, again.
 
     Raises Refused or EnvironmentRefused before the first write if the archive is incomplete or another log is here.
     """
@@ -235,10 +235,14 @@ def take_in(
         with FileLock(layout.driver_lock, SystemClock(), host).hold("import", wait_seconds=wait_seconds):
             planned = plan_import(archive, layout)  # no other command changes it from here on
             repository.unpack_refs(bundle)
-            repository.begin_import(str(archive.path))
+            repository.begin_import(str(archive.path), archive.manifest.workspace_id)
+            results = results_of(repository)
+            results.begin_sealing()  # from here on, results of others do not count
             planned.carry_out(trusted=trusted)
+            if trusted:
+                results.vouch()
             repository.mark_history()
-            repository.take_over(host, archive.manifest.workspace_id)
+            repository.take_over(host)
             repository.back_up()
     return planned
 

@@ -223,7 +223,7 @@ _SHAPES = (
     r"hf_[A-Za-z0-9]{30,}",
     r"dop_v1_[0-9a-f]{64}",
     r"SG\.[\w-]{16,64}\.[\w-]{16,64}",
-    r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}",
+    r"eyJ[\w-]{10,1024}\.eyJ[\w-]{10,}\.[\w-]{5,}",  # bounded: it may begin again after each dash of a hostile line
 )
 _TOKEN = rf"(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
 _KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"

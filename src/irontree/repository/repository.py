@@ -42,17 +42,13 @@ from irontree.repository.workspace import GitWorkspace
 _BATCH = 500
 
 
-def _silent(_: str) -> None:
-    pass
-
-
 def open_repository(
     start: Path,
     children: ChildProcesses,
     cache_root: Path,
     state_root: Path,
     environment: Mapping[str, str],
-    note: Callable[[str], None] = _silent,
+    note: Callable[[str], None] = lambda _: None,
 ) -> GitRepository:
     """Open the repository that *start* is in, from whatever linked worktree or subfolder.
 
@@ -133,13 +129,13 @@ class GitRepository:
         """Stop work here: it continues where *archive* is imported (R21)."""
         self._set("irontree.exported", archive)
 
-    def begin_import(self, archive: str) -> None:
-        """Allow no work here until all of *archive* is imported."""
+    def begin_import(self, archive: str, workspace_id: str) -> None:
+        """Allow no work here until all of *archive* is imported; from now on this has the old home's id."""
         self._set("irontree.importing", archive)
-
-    def take_over(self, host: str, workspace_id: str) -> None:
-        """End an import: make this the home, under the old home's id, and then allow work again."""
         self._set("irontree.id", workspace_id)
+
+    def take_over(self, host: str) -> None:
+        """End an import: make this the home, and then allow work again."""
         self.adopt_home(host)
         for name in ("irontree.exported", "irontree.importing"):
             self.git.run("config", "--local", "--unset-all", name)
@@ -387,6 +383,10 @@ class GitRepository:
             self._changed[base, sha] = tuple(map(shown, found))
         return self._changed[base, sha]
 
+    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+        """The same paths, each with its text in both, whatever attributes say of it; empty where there is none."""
+        return ((shown(path), before, now) for path, before, now in self.git.repo.texts(base, sha))
+
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with its lines added and removed."""
         return tuple(count._replace(path=shown(count.path)) for count in self.git.repo.line_counts(base, sha))
@@ -459,9 +459,13 @@ class GitRepository:
     def _moving(self) -> Moving:
         return Moving(self.git, self.locks.common_dir, self.locks.note)
 
+    @property
+    def state_folder(self) -> Path:
+        """Where what is believed is kept, in no workspace. Raises EnvironmentRefused for one inside the repository."""
+        return self._elsewhere("state", self.state_root)
+
     def _store(self) -> PrivateStore:
-        folder = self._elsewhere("state", self.state_root)
-        return PrivateStore(folder, self.git, self.locks.common_dir, self.environment)
+        return PrivateStore(self.state_folder, self.git, self.locks.common_dir, self.environment)
 
     def _cache(self) -> Path:
         return self._elsewhere("cache", self.cache_root)

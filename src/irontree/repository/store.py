@@ -16,7 +16,7 @@ from pathlib import Path
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import GitFailed
 from irontree.files import close_folder, make_private, remove
-from irontree.repository.git import NO_HOOKS, Git, store_environment
+from irontree.repository.git import NO_HOOKS, Git, require_new_git, store_environment
 from irontree.repository.locks import PrivateLocks
 from irontree.repository.settings import Settings
 
@@ -81,7 +81,11 @@ class PrivateStore:
         return str(self.git(work_tree, work_tree.name).repo.git.log(_TRAILERS, since, with_exceptions=False))
 
     def restore(self, settings: Settings, policy: WorkspacePolicy) -> None:
-        """Make what is missing, and write what has changed in the user's repository since."""
+        """Make what is missing, and write what has changed in the user's repository since.
+
+        Raises EnvironmentRefused for a git that is too old.
+        """
+        require_new_git(self.environment)
         make_private(self.folder)
         close_folder(self.folder)
         if not (self.git_dir / "HEAD").is_file():

@@ -8,13 +8,16 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from irontree.domain.text import few
 from irontree.errors import EnvironmentRefused
 from irontree.files import folder_beneath, open_below, remove_at
 from irontree.ports import CommitRefused
 from irontree.repository.git import DURABLY, STATE_FOLDER, Git, shown
+
+if TYPE_CHECKING:
+    from irontree.repository.reading import Change
 
 _READ_BY_GIT: Final = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
 """Names that git opens wherever it finds them: a pipe in their place would block it."""
@@ -34,19 +37,6 @@ class Taken(NamedTuple):
     left: tuple[str, ...] = ()
 
 
-class _Change(NamedTuple):
-    path: str
-    old_mode: str
-    old_id: str
-    mode: str
-    id: str
-
-    @property
-    def is_pointer(self) -> bool:
-        """Whether it is a commit of another repository, and not that of the base."""
-        return self.mode == _POINTER and (self.old_mode, self.old_id) != (self.mode, self.id)
-
-
 def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | CommitRefused | None:
     """The tree of all files in *folder* that git does not ignore, on *base*; None if it is the tree of *base*.
 
@@ -58,7 +48,7 @@ def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | Co
         git.change(*DURABLY, "add", "--all")
     else:
         git.run(*DURABLY, "add", "--all", "--ignore-errors")
-    changes = _changes(git, base)
+    changes = tuple(git.repo.changes("diff-index", "--cached", base))
     if whole and (refused := _refused(git, base, changes)):
         return refused
     ours = [change for change in changes if change.path.startswith(f"{STATE_FOLDER}/")]
@@ -70,16 +60,7 @@ def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | Co
     return Taken(tree, *(tuple(shown(change.path) for change in found) for found in (files, ours)))
 
 
-def _changes(git: Git, base: str) -> tuple[_Change, ...]:
-    entries = iter(git.repo.paths("diff-index", "--cached", "--raw", "--no-renames", "-z", base))
-    found = []
-    for facts, path in zip(entries, entries, strict=True):
-        old_mode, mode, old_id, made_id, _ = facts.removeprefix(":").split()
-        found.append(_Change(path, old_mode, old_id, mode, made_id))
-    return tuple(found)
-
-
-def _put_back(git: Git, changes: Iterable[_Change]) -> None:
+def _put_back(git: Git, changes: Iterable[Change]) -> None:
     """Undo them in the index."""
     lines = "".join(f"{change.old_mode} {change.old_id}\t{change.path}\0" for change in changes)
     if lines:
@@ -96,8 +77,8 @@ def asking_for(git: Git, folder: Path, attribute: str, programs: Collection[str]
     return next((f"{shown(os.fsdecode(path))} (`{name}`)" for path, name in asked if name in programs), "")
 
 
-def _refused(git: Git, base: str, changes: Iterable[_Change]) -> CommitRefused | None:
-    pointers = [shown(change.path) for change in changes if change.is_pointer]
+def _refused(git: Git, base: str, changes: Iterable[Change]) -> CommitRefused | None:
+    pointers = [shown(change.path) for change in changes if change.mode == _POINTER]
     if pointers:
         return CommitRefused(
             f"a commit of another repository would be recorded, which nobody else has: {few(pointers)}"
@@ -135,12 +116,12 @@ def _folded(name: str) -> str:
     )
 
 
-def disarm(folder: Path) -> tuple[str, ...]:
-    """Remove from *folder* what would block git; returns the folders in it that are repositories within.
+def disarm(folder: Path, path: str = "") -> tuple[str, ...]:
+    """Remove from *path* below *folder* what would block git; returns the folders there that are repositories within.
 
-    Links are not followed.
+    Links are not followed. Raises OSError for one in its place, or for none.
     """
-    with folder_beneath(folder) as top:
+    with folder_beneath(folder, path) as top:
         return tuple(_nested(top, ""))
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
@@ -32,8 +33,6 @@ T = TypeVar("T")
 SETUP_SECONDS = 1800
 _CONFLICT = 1
 """How `git merge-tree` ends where it cannot merge."""
-_USAGE = 129
-"""How git ends over an option that it does not know."""
 _NOTE_BYTES = 100
 _NAME_IT = "if it may run on what an agent writes, name it in workspace.filters in .mino/config.yml"
 _EMPTY_LINES = re.compile(r"\n{3,}")
@@ -173,8 +172,6 @@ class GitWorkspace:
         found = self.git.at(self.path).run("merge-tree", "--write-tree", "--no-messages", ours, theirs)  # attributes
         if found.exit_code == _CONFLICT:
             return None
-        if found.exit_code == _USAGE:
-            raise EnvironmentRefused("git is older than 2.38, which merges need", remedy="install a newer git")
         if not found.ok:
             raise GitFailed(f"git merge-tree failed in {self.path}: {said(found).strip()}", output=found.output)
         made = self._written(Taken(found.output.split()[0], ()), (ours, theirs), message, settings)
@@ -188,21 +185,27 @@ class GitWorkspace:
         return self.store.git(self.path, self.name)
 
     @_told_in_words
-    def differing(self) -> tuple[str, ...]:
-        """The tracked files that are not as they were put there."""
+    def put_back(self) -> tuple[str, ...]:
+        """Make the tracked files as they were put there; those that were not."""
         self._restore()
         disarm(self.path)
         found = self.git.repo.paths("diff", "--name-only", "--no-ext-diff", "--ignore-submodules=all", "-z")
+        self._put(found, found)
         return tuple(map(shown, found))
 
     @_told_in_words
     def put(self, commit: str, paths: Sequence[str]) -> None:
         """Make these files as they are in *commit*; one that it does not have is removed."""
-        there = frozenset(self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", commit, "--", *paths))
+        there = self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", commit)
+        self._put(paths, sorted({*paths}.intersection(there)), commit)
+
+    def _put(self, paths: Sequence[str], there: Sequence[str], *commit: str) -> None:
+        """Remove *paths*, and put those of them *there* that are in the commit, or in the index."""
         for path in paths:
             remove_beneath(self.path, path)
         if there:
-            self.git.change("--literal-pathspecs", "checkout", "--force", commit, "--", *sorted(there))
+            words = ("--force", *commit, "--pathspec-from-file=-", "--pathspec-file-nul")
+            self.git.change("--literal-pathspecs", "checkout", *words, stdin=os.fsencode("\0".join(there)))
 
     @property
     def _prepared_for(self) -> Path:
@@ -295,8 +298,12 @@ class GitWorkspace:
         """The tree of the files in each submodule that is there; those of an agent's own workspace alone."""
         if self.name != "run" or not os.path.lexists(self.path / ".gitmodules"):
             return {}
-        there = [path for path in submodules(self.git) if is_folder(self.path / path)]
-        return {shown(path): whole_tree(self.store.git(self.path / path, "submodule")) for path in there}
+        found = dict[str, str]()
+        for path in submodules(self.git):
+            with suppress(OSError):  # it is not there, or behind a link
+                disarm(self.path, path)
+                found[shown(path)] = whole_tree(self.store.git(self.path / path, "submodule"))
+        return found
 
     def _submodules_changed(self) -> list[str]:
         """Those whose files differ from what set-up brought."""
