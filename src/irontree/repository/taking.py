@@ -40,8 +40,8 @@ class Taken(NamedTuple):
 def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | CommitRefused | None:
     """The tree of all files in *folder* that git does not ignore, on *base*; None if it is the tree of *base*.
 
-    `.mino/` stays as it is in *base*. Raises GitFailed for files that git refuses; unless *whole* is asked for, they
-    are left out, and nothing is refused.
+    `.mino`, whatever it is and in other letters too, stays as it is in *base*. Raises GitFailed for files that git
+    refuses; unless *whole* is asked for, they are left out, and nothing is refused.
     """
     _take_apart(git, folder, disarm(folder))
     if whole:
@@ -51,7 +51,7 @@ def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | Co
     changes = tuple(git.repo.changes("diff-index", "--cached", base))
     if whole and (refused := _refused(git, base, changes)):
         return refused
-    ours = [change for change in changes if change.path.startswith(f"{STATE_FOLDER}/")]
+    ours = [change for change in changes if _folded(change.path.partition("/")[0]) == STATE_FOLDER]
     files = [change for change in changes if change not in ours]
     _put_back(git, ours)
     if not files:
