@@ -19,7 +19,7 @@ from irontree.processes.family import LARGEST_FILE, ProcessLimits, family
 from irontree.processes.running import MOST_PROCESSES
 from tests.support.containers import bubblewrap_place
 from tests.support.nobody import as_nobody, needs_root
-from tests.support.processes import AMPLE, NEVER, Heard, MemoryRegistry
+from tests.support.processes import AMPLE, NEVER, MemoryRegistry
 from tests.support.soak import in_soak
 
 FEW = 150
@@ -112,6 +112,13 @@ class Memory:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
 
 
+class Deaf:
+    """A progress that keeps nothing."""
+
+    def note(self, text: str) -> None:
+        """Forget it."""
+
+
 FLOOD = "echo begins; head -c {bytes} /dev/zero | tr '\\\\0' x | fold -w 8000; echo; echo ends"
 
 
@@ -141,11 +148,11 @@ def test_of_an_agent_s_gigabyte_the_beginning_and_the_end_are_kept(tmp_path, pla
     (tmp_path / "workspace").mkdir()
     task = AgentTask(7, "task", 1, "Work.", tmp_path / "workspace", tmp_path / "transcript")
     children, memory = ChildProcesses(MemoryRegistry(), environment=os.environ), Memory()
-    result = open_agent(spec, children, os.environ).attempt(task, cancel=NEVER, progress=Heard())
+    result = open_agent(spec, children, os.environ).attempt(task, cancel=NEVER, progress=Deaf())
+    assert memory.grown() < LOG_BYTES + 32 * MEGABYTE
     assert (result.ended, result.exit_code) == ("exited", 0)
     log = (task.transcript / "output.log").read_bytes()
     assert log.startswith(b"begins\n")
     assert log.endswith(b"\nends\n")
     assert TRUNCATION_MARKER.encode() in log
     assert len(log) <= LOG_BYTES + 100
-    assert memory.grown() < LOG_BYTES + 32 * MEGABYTE
