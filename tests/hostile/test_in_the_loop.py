@@ -77,24 +77,42 @@ FLAGS = (
 IN_GIT = all_of(
     "hooks", "filter", "fsmonitor", "include", "ssh command", "alias", "excludes", "alternates", "hooks path"
 )
+EVIL = (
+    "cp -r .git ../evil; git -C ../evil config filter.x.clean $TRAP; cp $TRAP ../evil/hooks/pre-commit;"
+    " mkdir -p ../evil/info; echo '* filter=x' > ../evil/info/attributes"
+)
 PLANT = (
     "mkdir build; echo hello > build/x; echo hello > greet.txt; git update-index --skip-worktree greet.txt;"
     f" {all_of('hooks', 'filter', 'fsmonitor')};"
     " printf '#!/bin/sh\\necho hello > greet.txt\\n' > .git/hooks/post-checkout;"
     " chmod +x .git/hooks/post-checkout; exit 1"
 )
+
+
+def stays(script: str) -> str:
+    """Do *script* on and on, also when the attempt has ended; no parent, session or variable tells whose it is."""
+    known = " ".join(f'{name}="${name}"' for name in ("PATH", "TRAP", "ROOT", "OUTSIDE", "FORGED"))
+    return f"setsid env -i {known} sh -c '(while sleep 0.01; do {script}; done) &' > /dev/null 2>&1"
+
+
+def again(script: str) -> str:
+    """Do *script*, and do it again whenever somebody may have put it right."""
+    return f"{script}; {stays(script)}"
+
+
 FORGE = (
-    'cd $ROOT; while sleep 0.01; do for sha in $(git for-each-ref --format="%(objectname)" refs/irontree/issue-1); do'
-    ' mkdir -p .mino/reports/issue-1; sed "s/f\\{40\\}/$sha/" $FORGED > .mino/reports/issue-1/$sha.yml; done; done'
+    "results=$ROOT/.mino/reports;"
+    ' for sha in $(git -C $ROOT for-each-ref --format="%(objectname)" refs/irontree/issue-1); do'
+    ' mkdir -p $results/issue-1; sed "s/f\\{40\\}/$sha/" $FORGED > $results/issue-1/$sha.yml; done'
 )
-"""What stays behind the attempt and says of each commit that its checks passed."""
+"""Says of each commit that its checks passed."""
 
 ATTACKS = {
     "settings of git": Attack(f"{FLAGS}; {IN_GIT}; {FOLDER['worktree']}; {DONE}", WORK | {"app.py", "README.md"}),
-    "other history": Attack(f"{all_of('replaced', 'grafted')}; {DONE}"),
-    "links in .git": Attack(f"{all_of('link for info', 'link for refs', 'link for index', 'link for config')}; {DONE}"),
-    "commondir": Attack(f"{FOLDER['commondir']}; {DONE}"),
-    "another .git": Attack(f"{all_of(USERS)}; {DONE}"),
+    "other history": Attack(f"{DONE}; git add -A; git replace HEAD $(git commit-tree -m lie $(git write-tree))"),
+    "links in .git": Attack(f"{again(all_of('link for info', 'link for refs', 'link for config'))}; {DONE}"),
+    "commondir": Attack(f"{EVIL}; {again('echo ../../evil > .git/commondir')}; {DONE}"),
+    "another .git": Attack(f"{again(all_of(USERS))}; {DONE}"),
     "repositories and pipes": Attack(
         f"{DONE}; git init -q made; cp $TRAP made/.git/hooks/pre-commit; echo x > made/x; git -C made add x;"
         " git -C made commit -qm x; git -C made config core.fsmonitor $TRAP; git init -q empty; echo x > empty/x;"
@@ -109,9 +127,7 @@ ATTACKS = {
         ' rm -f "$IRONTREE_SUMMARY_FILE"; ln -s $OUTSIDE/file "$IRONTREE_SUMMARY_FILE"',
         WORK | {".gitignore", "link", "folder"},
     ),
-    "names": Attack(
-        f"{DONE}; mkdir .GIT; echo x > .GIT/config; git init -q .Git; echo x > README; echo x > readme", *BLOCKED
-    ),
+    "names": Attack(f"{DONE}; echo x > README; echo x > readme", *BLOCKED),
     "filter of the user's": Attack(f"{DONE}; echo '* filter=own diff=own merge=own' > .gitattributes", *BLOCKED),
     "hooks": Attack(
         f'{DONE}; echo "echo hook >> $SPRUNG" > githooks/pre-commit; touch forbidden',
@@ -125,9 +141,7 @@ ATTACKS = {
         *FAILED,
         attempts=2,
     ),
-    "survivor": Attack(
-        f"{RED}; setsid env -i PATH=\"$PATH\" ROOT=$ROOT FORGED=$FORGED sh -c '({FORGE}) &' > /dev/null 2>&1", *FAILED
-    ),
+    "survivor": Attack(f"{RED}; {stays(FORGE)}", *FAILED),
     "printed secret": Attack(
         'echo "$DEPLOY_PASSWORD"; echo "it is $DEPLOY_PASSWORD" > "$IRONTREE_SUMMARY_FILE"; echo hello > greet.txt;'
         ' echo "echo \\"\\$DEPLOY_PASSWORD\\"; exit $((2 - IRONTREE_ATTEMPT))" > greet.sh',
