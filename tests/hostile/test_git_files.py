@@ -171,15 +171,6 @@ def test_what_is_copied_in_goes_through_no_link(attacked):
     assert (attacked.path / "cache/file").read_text() == "KEY\n"
 
 
-@pytest.mark.parametrize("name", [".MINO", ".Mino", ".mi\N{ZERO WIDTH NON-JOINER}no"])
-def test_what_some_system_takes_for_our_folder_is_left_out(attacked, name):
-    """There, what is published would be moved into the log and the local forge of the user."""
-    attacked.act(f"mkdir -p {name}/forge; echo /accept > {name}/forge/comment; echo done > work.txt")
-    made = attacked.commit()
-    assert isinstance(made, Committed)
-    assert (made.files, made.dropped) == (("work.txt",), (f"{name}/forge/comment",))
-
-
 PIPES = {
     "ignore rules": "rm .gitignore; mkfifo .gitignore",
     "attributes": "mkfifo .gitattributes",
@@ -240,3 +231,28 @@ def test_what_needs_a_program_that_is_not_named_is_refused_before_any_work(attac
     with pytest.raises(ConfigRefused, match="crypt") as refused:
         attacked.prepare()
     assert "workspace.filters" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        "mkdir -p .MINO/forge/issues/0001/comments; echo /accept > .MINO/forge/issues/0001/comments/0001.md",
+        "ln -s $OUTSIDE .mino",
+        "echo evil > .Mino",
+        "echo evil > .mi\N{ZERO WIDTH NON-JOINER}no",
+    ],
+)
+def test_nothing_that_some_system_takes_for_our_state_is_part_of_the_work(attacked, plant):
+    """Where case is ignored, a checkout would write an answer of the user's into `.mino/`; a link leads it away."""
+    attacked.act(f"{plant}; echo done > work.txt")
+    assert attacked.commit().files == ("work.txt",)
+    attacked.assert_unharmed()
+
+
+def test_a_link_in_the_place_of_our_state_takes_away_nothing_that_is_kept_there(attacked):
+    commit(attacked.project.root, ".mino/config.yml", "version: 1\n")
+    attacked.prepare()
+    attacked.act("rm -r .mino; ln -s $OUTSIDE .mino; echo done > work.txt")
+    made = attacked.commit()
+    assert made.files == ("work.txt",)
+    assert attacked.kept(made.sha)(".mino/config.yml") == "version: 1"

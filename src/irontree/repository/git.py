@@ -25,7 +25,7 @@ from irontree.processes import ChildProcesses, Completed
 from irontree.processes.containers import scrubbed_environment, without_credentials
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, Process, capture
-from irontree.repository.locks import Locks
+from irontree.repository.locks import Locks, UsersLocks
 from irontree.repository.login import reaching
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ _OPTIONS = {
 }
 # For what an event may name afterwards: objects and refs that survive a power cut (R5).
 DURABLY = ("-c", "core.fsync=committed,reference")
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 FETCH = (*DURABLY, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
 STATE_FOLDER = ".mino"
 """Never part of a commit of ours."""
@@ -233,7 +234,7 @@ class Git:
         noted = self.locks.during(command, self.git_dir) if self.locks else nullcontext(lambda: None)
         with noted as ended_by_itself:
             done = self.children.run(
-                [*_WORDS, *words],
+                [*_WORDS, *(NO_HOOKS if self.hooks_are_files else ()), *words],
                 cwd=self.folder,
                 environment={**self.environment, **variables},
                 limits=limits,
@@ -248,6 +249,12 @@ class Git:
         if self.locks and (lock or was_killed(done)):
             self.locks.clear(str(self.folder / lock) if lock else "")
         return done
+
+    @property
+    def hooks_are_files(self) -> bool:
+        """Whether hooks of the user's repository are kept among its files: an agent's work may be published there."""
+        locks = self.locks
+        return isinstance(locks, UsersLocks) and self.repo.settings.keeps_hooks_in(locks.root, locks.common_dir)
 
     @property
     def git_dir(self) -> Path:

@@ -16,11 +16,10 @@ from pathlib import Path
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import GitFailed
 from irontree.files import close_folder, make_private, remove
-from irontree.repository.git import Git, require_new_git, store_environment
+from irontree.repository.git import NO_HOOKS, Git, require_new_git, store_environment
 from irontree.repository.locks import PrivateLocks
 from irontree.repository.settings import Settings
 
-NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 MAKING = ".making-"
 """Prefix of a folder that is being made; after a kill it is garbage."""
 _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"

@@ -39,8 +39,8 @@ class Taken(NamedTuple):
 def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | CommitRefused | None:
     """The tree of all files in *folder* that git does not ignore, on *base*; None if it is the tree of *base*.
 
-    `.mino/` stays as it is in *base*. Raises GitFailed for files that git refuses; unless *whole* is asked for, they
-    are left out, and nothing is refused.
+    `.mino`, whatever it is and in other letters too, stays as it is in *base*. Raises GitFailed for files that git
+    refuses; unless *whole* is asked for, they are left out, and nothing is refused.
     """
     _take_apart(git, folder, disarm(folder))
     if whole:

@@ -198,8 +198,9 @@ class GitWorkspace:
         for path in paths:
             remove_beneath(self.path, path)
         if there:
-            words = ("--force", *commit, "--pathspec-from-file=-", "--pathspec-file-nul")
-            self.git.change("--literal-pathspecs", "checkout", *words, stdin=os.fsencode("\0".join(there)))
+            listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
+            names = os.fsencode("\0".join(there))
+            self.git.change("--literal-pathspecs", "checkout", "--force", *commit, *listed, stdin=names)
 
     @property
     def _prepared_for(self) -> Path:
