@@ -21,7 +21,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import Abort
 from prefect.flow_engine import load_flow_run
 from prefect.flows import load_flow_from_entrypoint
-from prefect.results import ResultRecord
+from prefect.results import ResultRecord  # type: ignore[attr-defined]
 from prefect.states import Failed
 from prefect.utilities.processutils import command_to_string
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
