@@ -21,6 +21,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import Abort
 from prefect.flow_engine import load_flow_run
 from prefect.flows import load_flow_from_entrypoint
+from prefect.results import ResultRecord  # type: ignore[attr-defined]
 from prefect.states import Failed
 from prefect.utilities.processutils import command_to_string
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
@@ -57,12 +58,26 @@ class _Known:
 
 def serve_only(deployments: Mapping[str, Mapping[str, Any]]) -> None:
     """Have this process and its flow processes execute runs of these *deployments* (as `Served`, by id) alone."""
+    believe_no_results()
     known = {key: [served["entrypoint"], served["parameters"].get("repository")] for key, served in deployments.items()}
     os.environ[SERVED] = json.dumps(known)
     os.environ[ENTRYPOINT] = f"{__name__}.flow"
     # With these, Prefect looks for hooks of a run that crashed or was cancelled, in this process: as for the run.
     for module in (prefect.runner.runner, prefect.workers.process):
         module.load_flow_from_flow_run = _flow_for_hooks  # type: ignore[attr-defined]
+
+
+def believe_no_results() -> None:
+    """Have this process decode no stored result: the state of a run can name one, and what decodes it runs anything.
+
+    Prefect's engine reads one when a run cannot begin. Our flows store none.
+    """
+    for way in ("deserialize", "deserialize_from_result_and_metadata"):
+        setattr(ResultRecord, way, _refused)
+
+
+def _refused(*_: object, **__: object) -> Any:
+    raise NotEligible("its state names a stored result, and flows of ours store none", remedy=_REMEDY)
 
 
 def flow_of(run: FlowRun) -> Flow[..., Any]:
@@ -90,6 +105,7 @@ def __getattr__(name: str) -> Flow[..., Any]:
     """`flow`: that of the run for which Prefect's engine started this process; one that is refused has failed."""
     if name != "flow":
         raise AttributeError(name)
+    believe_no_results()
     run = load_flow_run(UUID(os.environ["PREFECT__FLOW_RUN_ID"]))
     try:
         return flow_of(run)

@@ -772,7 +772,7 @@ class Workspace(Protocol):
         set-up makes may be brought from a cache that was built at *published*, a commit of the target.
         """
 
-    def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
+    def commit(self, message: str, *, base: str) -> Committed | CommitRefused | None:
         """Commit on *base* all files that differ from it, whatever the agent did with git; `None` if none does.
 
         Raises EnvironmentRefused if the workspace was removed, or git fails.

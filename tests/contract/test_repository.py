@@ -371,7 +371,7 @@ def test_the_next_attempt_sees_the_earlier_ones_files_and_replaces_its_commit(pr
     workspace.prepare(base, tree_of=first)
     assert (workspace.path / "half").read_text() == "half\n"
     write(workspace.path, rest="rest\n")
-    made = workspace.commit("[run] #1: all", base=base, replaces=first)
+    made = workspace.commit("[run] #1: all", base=base)
     assert isinstance(made, Committed)
     assert made.files == ("half", "rest")
     repository.keep(made.sha, REF, source=workspace)

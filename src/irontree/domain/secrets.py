@@ -39,6 +39,7 @@ _SETTINGS: Final = re.compile(r"(?i)\.(?:env|ini|cfg|conf|ya?ml|toml|properties|
 _SETTING: Final = re.compile(r"\s*(?:export\s+)?[\"']?(?P<name>[\w.-]+)[\"']?\s*[:=]\s*(?P<value>.+)")
 _VALUE_LENGTH: Final = 16
 """Of a random text in a file of settings that counts whatever its name is."""
+_HOST_LENGTH: Final = 256
 _BITS: Final = 3.5
 """Of entropy for each character: words and paths have less, random texts of this length have more."""
 
@@ -89,7 +90,7 @@ def _known(text: str, values: Collection[str]) -> str:
 def _kind(path: str, line: str) -> str:
     if kind := _shape(line):
         return kind
-    if any(_is_login(line[found.start() :]) for found in _LOGIN.finditer(line)):
+    if any(_is_login(line[found.start() : found.end() + _HOST_LENGTH]) for found in _LOGIN.finditer(line)):
         return "a login in an address"
     return "" if _LOCK_FILES.search(path) or _TESTS.search(path) else _named(path, line)
 

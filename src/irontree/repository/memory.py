@@ -351,8 +351,7 @@ class MemoryWorkspace:
         write_files(self.path, self.put_there)
         self.head = self.prepared_for = base
 
-    def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
-        del replaces
+    def commit(self, message: str, *, base: str) -> Committed | CommitRefused | None:
         files = read_files(self.path)
         changed = _changed(self.commit_of(base).files, files)
         if not changed:

@@ -96,13 +96,7 @@ class GitWorkspace:
         self._owner_note.write_text(owner, encoding="utf-8")
 
     @_told_in_words
-    def commit(
-        self,
-        message: str,
-        *,
-        base: str,
-        replaces: str | None = None,  # noqa: ARG002 - the port's; what stands on *base* replaces it by itself
-    ) -> Committed | CommitRefused | None:
+    def commit(self, message: str, *, base: str) -> Committed | CommitRefused | None:
         """Make one commit on *base* of all files that differ from it, the user's hooks included; None if none does.
 
         What the agent did with git does not matter. What hooks leave beside the commit, and changes under `.mino/`, are
@@ -204,8 +198,9 @@ class GitWorkspace:
         for path in paths:
             remove_beneath(self.path, path)
         if there:
-            words = ("--force", *commit, "--pathspec-from-file=-", "--pathspec-file-nul")
-            self.git.change("--literal-pathspecs", "checkout", *words, stdin=os.fsencode("\0".join(there)))
+            listed = ("--pathspec-from-file=-", "--pathspec-file-nul")
+            names = os.fsencode("\0".join(there))
+            self.git.change("--literal-pathspecs", "checkout", "--force", *commit, *listed, stdin=names)
 
     @property
     def _prepared_for(self) -> Path:

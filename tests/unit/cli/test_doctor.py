@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
-from irontree.cli.doctor import Examined, blocks, machine, misfits
+from irontree.cli.doctor import Examined, _access, blocks, machine, misfits
 from irontree.cli.output import plain
+from irontree.domain.plan import AgentSpec
 from tests.support.prefect_stub import prefect_that
 
 
@@ -72,3 +74,11 @@ def test_a_remedy_stands_behind_what_was_found():
     found = (Examined("bad", "git", "not on PATH", "install git"), Examined("good", "locks", "working"))
     lines = list(plain(blocks(found)))
     assert lines[1:] == ["bad   git        not on PATH -> install git", "good  locks      working"]
+
+
+def test_a_program_that_only_the_configuration_names_is_not_asked_whether_it_is_logged_in():
+    """Nobody has approved it: whoever wrote the file would have it run by a look at the machine."""
+    asked = []
+    app = SimpleNamespace(agent=asked.append)
+    [*_access(app, AgentSpec(adapter="codex", command=("uvx",)), {"HOME": "/nonexistent"})]
+    assert asked == []

@@ -109,3 +109,16 @@ def test_settings_add_and_except_files():
 )
 def test_a_pattern_names_a_path_a_folder_or_a_name(path, pattern, expected):
     assert fits(path, (pattern,)) is expected
+
+
+def test_the_files_of_the_base_are_asked_for_once_whatever_is_new():
+    asked = []
+
+    def before():
+        asked.append("once")
+        return BEFORE
+
+    new = [LineCount(f"tests/part{number}/conftest.py", 1, 0, new=True) for number in range(3)]
+    new.append(LineCount("conftest.py", 1, 0, new=True))
+    assert changes_checks(new, NODE, policy(), before) == ("conftest.py",)
+    assert asked == ["once"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.results import ResultRecord, ResultRecordMetadata
+from prefect.serializers import PickleSerializer
 
 from irontree.errors import NotEligible
-from irontree.flows.serve.taken import COMMAND, SERVED, TEMPLATE, flow_of, own_worker
+from irontree.flows.serve.taken import COMMAND, SERVED, TEMPLATE, believe_no_results, flow_of, own_worker
 
 OURS = uuid.uuid4()
 
@@ -66,3 +69,33 @@ def test_neither_the_pools_template_nor_values_change_how_a_worker_starts_a_run(
     for given in (template, dict(TEMPLATE)):
         made = asyncio.run(_configuration(given, evil))
         assert (made.command, made.env, made.working_dir, made.stream_output) == (COMMAND, {}, None, True)
+
+
+class Evil:
+    def __init__(self, sprung: Path) -> None:
+        self.sprung = sprung
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.sprung,)
+
+
+@pytest.fixture
+def _as_before():
+    """What is refused in this process stays refused: here no other test may see that."""
+    kept = {name: vars(ResultRecord)[name] for name in ("deserialize", "deserialize_from_result_and_metadata")}
+    yield
+    for name, way in kept.items():
+        setattr(ResultRecord, name, way)
+
+
+@pytest.mark.usefixtures("_as_before")
+def test_a_stored_result_that_a_state_names_is_not_decoded(tmp_path):
+    """Who writes to the server gives a run that state, and the engine asks for its result."""
+    sprung, stored = tmp_path / "sprung", tmp_path / "stored"
+    metadata = ResultRecordMetadata(storage_key=str(stored), serializer=PickleSerializer())
+    stored.write_bytes(ResultRecord(result=Evil(sprung), metadata=metadata).serialize())
+    given = {"type": "COMPLETED", "data": {"storage_key": str(stored), "serializer": {"type": "pickle"}}}
+    believe_no_results()
+    with pytest.raises(NotEligible, match="names a stored result"):
+        asyncio.run(State.model_validate(given).aresult(retry_result_failure=False))
+    assert not sprung.exists()

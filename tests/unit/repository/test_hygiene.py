@@ -43,7 +43,7 @@ def _read_command(node: ast.Call) -> str | None:
     match node.func, node.args:
         case ast.Attribute(attr=name, value=ast.Attribute(attr="git")), _ if name not in OURS:
             return name.replace("_", "-")
-        case ast.Attribute(attr="paths" | "says"), [ast.Constant(value=str(name)), *_]:
+        case ast.Attribute(attr="paths" | "says" | "changes"), [ast.Constant(value=str(name)), *_]:
             return name
     return None
 

@@ -236,7 +236,7 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
         return _stopped(app, attempt, result, stopped)
     message = run_message(attempt.state, attempt.node.title)
     try:
-        made = attempt.workspace.commit(message, base=attempt.base, replaces=attempt.state.commit)
+        made = attempt.workspace.commit(message, base=attempt.base)
     except EnvironmentRefused as error:
         return _could_not_work(app, attempt, error, _observed(result))
     if isinstance(made, CommitRefused):
