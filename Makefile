@@ -84,7 +84,8 @@ demo: $(STAMP) ## the main job on a sample repository, offline
 	$(BIN)/irontree demo
 
 soak: $(STAMP) ## all tests in their longer forms: every kill point, many examples, the stateful model for long (hours)
-	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	@# Tests that last longer than its limit are the rule here, and its look at their stacks has ended a worker.
+	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=0 $(PYTEST_ARGS)
 
 storms: $(STAMP) ## 200 storms of SIGKILL from outside (hours); goes on where it was stopped; STORMS=n, SEED=n, STORM=seed
 	$(BIN)/python -m tools.storms

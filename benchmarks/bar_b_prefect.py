@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.measure import Comparison, alternate, pairs_of
-from benchmarks.private_server import PrivateServer, private_server
+from benchmarks.private_server import private_server
 from benchmarks.projects import drive, lay_out, publish_task
 from benchmarks.sandbox import Effort
 from irontree.app import App
@@ -31,7 +31,9 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     with private_server(effort.folder) as server, ExitStack() as serving:
         prefect_runs = importlib.import_module("benchmarks.prefect_runs")  # imports Prefect
         for deployments in (prefect_runs.ours(through), (prefect_runs.BARE_LOOP, prefect_runs.BARE_ISSUE)):
-            serving.enter_context(_served(server, deployments, prefect_runs))
+            serving.enter_context(
+                prefect_runs.served(deployments, environment=server.environment, folder=server.state_folder)
+            )
         titles = (f"task-{number}" for number in count(1))
         rounds = alternate(
             lambda: _added(prefect_runs, through, pure, next(titles)),
@@ -41,12 +43,6 @@ def compare(effort: Effort) -> Iterator[Comparison]:
         )
     yield Comparison(NAME, BAR, pairs_of(rounds, lambda timing: timing.total))
     yield Comparison(DISPATCH, None, pairs_of(rounds, lambda timing: timing.dispatch))
-
-
-def _served(server: PrivateServer, deployments: Any, prefect_runs: ModuleType) -> Any:
-    serving = prefect_runs.serve(deployments, environment=server.environment, folder=server.state_folder)
-    serving.wait_ready()
-    return serving
 
 
 def _added(prefect_runs: ModuleType, through: App, pure: App, title: str) -> Any:

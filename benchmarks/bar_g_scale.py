@@ -10,8 +10,6 @@ import statistics
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
-from types import ModuleType
-from typing import Any
 
 import psutil
 
@@ -36,7 +34,9 @@ def compare(effort: Effort) -> Iterator[Comparison]:
         fresh = _server_memory(server)
         served = (*(prefect_runs.ours(app) for app in apps), (prefect_runs.BARE_QUESTION,))
         for deployments in served:
-            serving.enter_context(_served(server, deployments, prefect_runs))
+            serving.enter_context(
+                prefect_runs.served(deployments, environment=server.environment, folder=server.state_folder)
+            )
         runner_fresh = _runner_memory()
         names = (f"round-{number}" for number in count(1))
         resumed = alternate(
@@ -57,12 +57,6 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     yield Comparison(SPREAD, None, pairs_of(spread, float))
     yield Comparison("g: memory of the server, at the end and when it was new", None, (server_memory,), "MB")
     yield Comparison("g: memory of a runner, at the end and when it was new", None, (runner_memory,), "MB")
-
-
-def _served(server: PrivateServer, deployments: Any, prefect_runs: ModuleType) -> Any:
-    serving = prefect_runs.serve(deployments, environment=server.environment, folder=server.state_folder)
-    serving.wait_ready()
-    return serving
 
 
 def _server_memory(server: PrivateServer) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -49,9 +50,15 @@ def ours(app: App) -> tuple[Served, ...]:
     return deployments_of(app)
 
 
-def serve(deployments: Sequence[Served], *, environment: Mapping[str, str], folder: Path) -> Serving:
-    """Take them up until it is stopped."""
-    return Serving(deployments, environment=environment, folder=folder)
+@contextmanager
+def served(deployments: Sequence[Served], *, environment: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """Their runs are taken up meanwhile."""
+    serving = Serving(deployments, environment=environment, folder=folder)
+    try:
+        serving.wait_ready()
+        yield
+    finally:
+        serving.stop()
 
 
 def time_ours(app: App, title: str) -> Timing:

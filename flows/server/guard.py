@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote
 
 from irontree.flows.server.connection import LOOPBACK_NAMES
 from irontree.flows.server.links import SIGN_IN, SIGN_OUT, Links, local_path
@@ -142,7 +142,7 @@ class Guard:
 
     async def _sign_in(self, request: _Request, send: Send) -> None:
         """Exchange a link for a cookie; at another name than the server's own, first go there."""
-        token, to = request.argument("token"), local_path(request.argument("to"))
+        token, to = request.argument("token"), quote(local_path(request.argument("to")), safe="/?&=%+:,;@!$'()*~")
         own = f"{self.names.own}{request.port}"
         if self._is_signed_in(request):
             await _answer(send, HTTPStatus.SEE_OTHER, "", location=to)
@@ -194,8 +194,8 @@ class _Request:
 
     def is_from_own_page(self) -> bool:
         """Whether a page of this server sent it, or no page at all: browsers send at least one of the two headers."""
-        origin, site = self._header("origin"), self._header("sec-fetch-site")
-        own = not origin or urlsplit(origin).netloc.lower() == self._host
+        origin, site = self._header("origin").lower(), self._header("sec-fetch-site")
+        own = origin in ("", f"http://{self._host}", f"https://{self._host}")
         return own and site in ("", "same-origin", "none")
 
     def has_body(self) -> bool:

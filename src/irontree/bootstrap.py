@@ -66,7 +66,7 @@ def open_app(
         replays=CachedReplays(log, layout.events, layout.cache, clock),
         loops=FileLoopLog(repository.root, clock),
         plans=FilePlanStore(repository.root),
-        results=_results(repository),
+        results=results_of(repository),
         projections=FileProjections(repository.root),
         deliveries=FileDeliveries(repository.root),
         upkeep=FileUpkeep(repository.root),
@@ -96,15 +96,15 @@ def _close_folders(layout: Layout) -> None:
         close_folder(place)
 
 
-def _results(repository: GitRepository) -> FileResultStore:
+def results_of(repository: GitRepository) -> FileResultStore:
     """The results of checks, sealed with a key in the user's state folder."""
-    return FileResultStore(repository.root, platformdirs.user_state_path("irontree") / repository.id / "results.key")
+    return FileResultStore(repository.root, repository.state_folder / "results.key")
 
 
 @contextmanager
 def _driven(repository: GitRepository) -> Iterator[None]:
     """What every driver needs before it starts a program of an agent."""
-    _results(repository).begin_sealing()
+    results_of(repository).begin_sealing()
     with repository.driven():
         yield
 

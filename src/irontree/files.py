@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
+from uuid import uuid4
 
 from irontree.errors import EnvironmentRefused
 
@@ -199,22 +200,13 @@ def is_folder(path: Path) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole folder; a missing one is not an error.
-
-    A program that we ran may have taken our own right to write in a folder within from us: it is taken back.
-    """
-    if not is_folder(path):
-        path.unlink(missing_ok=True)
-        return
-    try:
-        shutil.rmtree(path)
-    except PermissionError:
-        path.chmod(0o700)
-        for folder, names, _ in os.walk(path):  # from the top, and never through a link
-            for name in names:
-                if not (below := Path(folder, name)).is_symlink():
-                    below.chmod(0o700)
-        shutil.rmtree(path)
+    """Remove a file, a link or a whole folder, as `remove_at`; a missing one is not an error. Raises OSError."""
+    with suppress(FileNotFoundError):
+        within = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            remove_at(within, path.name)
+        finally:
+            os.close(within)
 
 
 def read_bytes(path: Path, limit: int) -> bytes | None:
@@ -307,15 +299,55 @@ def remove_beneath(root: Path, path: str) -> None:
 
 
 def remove_at(within: int, name: str) -> None:
-    """Remove what has that name in the folder open as *within*: a file, a link, or a folder with all that is in it."""
+    """Remove what has that name in the folder open as *within*: a file, a link, or a folder with all that is in it.
+
+    A program of others may have made the folder as deep as it can, and taken our own rights in it from us. So folders
+    are moved up to the first before they are emptied, and the rights are taken back. Raises OSError.
+    """
     try:
         is_folder = stat.S_ISDIR(os.stat(_plain(name), dir_fd=within, follow_symlinks=False).st_mode)
     except FileNotFoundError:
         return
-    if is_folder:
-        shutil.rmtree(name, dir_fd=within)
-    else:
+    if not is_folder:
         os.unlink(name, dir_fd=within)
+        return
+    with _entered(within, name) as top:
+        waiting = [*_cleared(top, top)]
+        while waiting:
+            below = waiting.pop()
+            with _entered(top, below) as folder:
+                waiting += _cleared(folder, top)
+            os.rmdir(below, dir_fd=top)
+    os.rmdir(name, dir_fd=within)
+
+
+@contextmanager
+def _entered(within: int, name: str) -> Iterator[int]:
+    """A descriptor of the folder of that name, in which we may do everything from now on."""
+    try:
+        descriptor = open_below(within, name)
+    except PermissionError:
+        os.chmod(name, stat.S_IRWXU, dir_fd=within)
+        descriptor = open_below(within, name)
+    try:
+        os.fchmod(descriptor, stat.S_IRWXU)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _cleared(folder: int, top: int) -> Iterator[str]:
+    """Remove the files in *folder*, and move the folders in it to *top*; their names there."""
+    with os.scandir(folder) as found:
+        entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+    for name, is_folder in entries:
+        if is_folder:
+            moved = uuid4().hex
+            with _entered(folder, name):  # a folder is moved by who may write in it
+                os.rename(name, moved, src_dir_fd=folder, dst_dir_fd=top)
+            yield moved
+        else:
+            os.unlink(name, dir_fd=folder)
 
 
 _AT_ONCE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -6,7 +6,7 @@ adapters pass. Foreign exceptions are mapped to `irontree.errors` inside the ada
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -790,8 +790,8 @@ class Workspace(Protocol):
     def merge(self, ours: str, theirs: str, message: str) -> str | None:
         """Merge commit of the two, or None on conflict (workspace is left clean)."""
 
-    def differing(self) -> tuple[str, ...]:
-        """The tracked files that are not as they were put there; untracked ones are no concern."""
+    def put_back(self) -> tuple[str, ...]:
+        """Make the tracked files as they were put there; those that were not. Untracked ones are no concern."""
 
     def put(self, commit: str, paths: Sequence[str]) -> None:
         """Make these files as they are in *commit*; one that it does not have is removed."""
@@ -892,6 +892,15 @@ class Repository(Protocol):
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits."""
+
+    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+        """The same paths, each with its text in both commits, empty where it is not there; what is no text is replaced.
+
+        Attributes in the commits have no part in it.
+        """
+
+    def secrets(self, policy: WorkspacePolicy) -> frozenset[str]:
+        """Values that belong in no commit: of our variables with a secret's name, and in files of `workspace.copy`."""
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with its lines added and removed."""

@@ -139,7 +139,7 @@ def literal(value: object, limit: int | None = None) -> str:
 
 def cell(value: object, limit: int | None = 200, *, forge: bool = False) -> str:
     """One line for a cell of a Markdown table."""
-    return re.sub(r"(\\*)\|", r"\1\1\\|", text(value, limit, forge=forge))
+    return re.sub(r"(?<!\\)(\\*)\|", r"\1\1\\|", text(value, limit, forge=forge))
 
 
 def inline(value: object) -> str:

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import (
@@ -258,12 +259,28 @@ def test_it_tells_what_is_here_and_what_changed(project, repository):
     assert "+print('bye')" in repository.diff(base, sha)
 
 
+def test_what_is_copied_into_workspaces_belongs_in_no_commit(project, repository):
+    (project.root / ".env").write_text("API_KEY='never in a commit'\n")
+    (project.root / "folder").mkdir()
+    found = repository.secrets(WorkspacePolicy(copy_files=(".env", "folder", "gone")))
+    assert "never in a commit" in found
+
+
 def test_it_counts_the_lines_that_came_and_went_but_for_files_without_lines(project, repository):
     first = project.work(project.tip(), **{"app.py": "print('bye')\nprint('again')\n", "picture": "a\0b"})
     assert set(repository.line_counts(project.tip(), first)) == {
         LineCount("app.py", 2, 1, new=False),
         LineCount("picture", None, None, new=True),
     }
+
+
+def test_it_reads_what_changed_whatever_its_names_and_bytes(project, repository):
+    """A byte that is no text, an attribute or a line in a name must hide nothing from who looks for secrets."""
+    files = {".gitattributes": "* -diff\n", "a\nHEAD": "in a name\n", "app.py": "print('bye')\n", "data": "a\0key"}
+    found = {path: (before, now) for path, before, now in repository.texts(project.tip(), project.work(**files))}
+    assert found["app.py"] == ("print('hello')\n", "print('bye')\n")
+    assert found["a\nHEAD"] == ("", "in a name\n")
+    assert found["data"][1].replace("\0", "") == "akey"
 
 
 def test_a_diff_begins_with_the_files_that_are_to_come_first(project, repository):
@@ -283,13 +300,13 @@ def test_tracked_files_that_a_check_rewrote_or_removed_are_named_and_put_back(pr
     repository.keep(sha, REF, source=repository.workspace("run", PLAIN))
     workspace = repository.workspace("verify", PLAIN)
     workspace.prepare(sha)
-    assert workspace.differing() == ()
+    assert workspace.put_back() == ()
     (workspace.path / "one.txt").unlink()
     (workspace.path / "two.txt").write_text("3\n")
     (workspace.path / "beside.txt").write_text("untracked\n")
-    assert workspace.differing() == ("one.txt", "two.txt")
-    workspace.put(sha, ("one.txt", "two.txt"))
-    assert workspace.differing() == ()
+    assert workspace.put_back() == ("one.txt", "two.txt")
+    assert workspace.put_back() == ()
+    assert (workspace.path / "one.txt").exists()
     assert (workspace.path / "two.txt").read_text() == "2\n"
     assert (workspace.path / "beside.txt").exists()
 

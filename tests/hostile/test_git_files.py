@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from irontree.domain.plan import WorkspacePolicy
@@ -57,6 +60,35 @@ def test_changed_files_of_a_submodule_are_refused_in_words(library):
     refused = library.commit()
     assert isinstance(refused, CommitRefused)
     assert refused.output.endswith(": lib")
+
+
+def test_a_pipe_in_a_submodule_is_not_waited_for(library):
+    library.act("mkfifo lib/.gitignore; echo done > work.txt")
+    made = library.commit()
+    assert isinstance(made, Committed)
+    assert made.files == ("work.txt",)
+
+
+def test_folders_without_end_keep_no_work_from_being_taken(attacked):
+    attacked.act("deep=$(printf 'd/%.0s' $(seq 300)); mkdir -p $deep; echo x > ${deep}x; echo done > work.txt")
+    assert attacked.project.run_workspace().salvage(attacked.base, "refs/irontree/salvage/issue-1/2")
+    made = attacked.commit()
+    assert isinstance(made, Committed)
+    assert made.files == ("work.txt",)
+
+
+def test_what_a_check_does_to_a_file_of_any_name_is_undone(attacked):
+    """Also where a file passes for another one because its name is no text."""
+    folder = os.fsencode(attacked.project.root)
+    for name in (b"odd\xff.py", "odd\ufffd.py".encode()):
+        Path(os.fsdecode(folder + b"/" + name)).write_text("x = 1\n")
+    git(attacked.project.root, "add", "--all")
+    git(attacked.project.root, "commit", "--quiet", "--message", "odd names")
+    attacked.prepare()
+    attacked.act("for each in odd*; do echo 'x = 2' > $each; done")
+    workspace = attacked.project.run_workspace()
+    assert workspace.put_back() == ("odd\ufffd.py", "odd\ufffd.py")
+    assert [path.read_text() for path in attacked.path.glob("odd*")] == ["x = 1\n"] * 2
 
 
 def test_settings_of_submodules_and_of_lfs_are_data(attacked):
@@ -199,3 +231,28 @@ def test_what_needs_a_program_that_is_not_named_is_refused_before_any_work(attac
     with pytest.raises(ConfigRefused, match="crypt") as refused:
         attacked.prepare()
     assert "workspace.filters" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        "mkdir -p .MINO/forge/issues/0001/comments; echo /accept > .MINO/forge/issues/0001/comments/0001.md",
+        "ln -s $OUTSIDE .mino",
+        "echo evil > .Mino",
+        "echo evil > .mi\N{ZERO WIDTH NON-JOINER}no",
+    ],
+)
+def test_nothing_that_some_system_takes_for_our_state_is_part_of_the_work(attacked, plant):
+    """Where case is ignored, a checkout would write an answer of the user's into `.mino/`; a link leads it away."""
+    attacked.act(f"{plant}; echo done > work.txt")
+    assert attacked.commit().files == ("work.txt",)
+    attacked.assert_unharmed()
+
+
+def test_a_link_in_the_place_of_our_state_takes_away_nothing_that_is_kept_there(attacked):
+    commit(attacked.project.root, ".mino/config.yml", "version: 1\n")
+    attacked.prepare()
+    attacked.act("rm -r .mino; ln -s $OUTSIDE .mino; echo done > work.txt")
+    made = attacked.commit()
+    assert made.files == ("work.txt",)
+    assert attacked.kept(made.sha)(".mino/config.yml") == "version: 1"

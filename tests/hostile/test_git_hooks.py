@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from irontree.ports import CommitRefused, Committed
-from tests.support.repositories import git, hook, write
+from tests.support.repositories import git, head, hook, write
 
 
 def test_hooks_never_see_the_agent_s_folder(attacked):
@@ -39,9 +41,9 @@ def test_what_a_hook_does_to_its_git_folder_changes_nothing(attacked):
     hook(attacked.project.root / ".git" / "hooks", "commit-msg", f"{plant}; {lead}; rm '{attacked.sprung}'; exit 0")
     base, made = attacked.base, attacked.commit()
     attacked.sprung.unlink(missing_ok=True)  # the hooks' own git may run it: what counts is what ours does from here on
-    if isinstance(made, Committed):
-        assert made.files == ("work.txt",)
-        assert git(attacked.project.store, "show", "--no-patch", "--format=%P", made.sha) == base
+    assert isinstance(made, Committed)
+    assert made.files == ("work.txt",)
+    assert git(attacked.project.store, "show", "--no-patch", "--format=%P", made.sha) == base
     attacked.project.repository.keep(made.sha, "refs/irontree/issue-1/2", source=attacked.project.run_workspace())
     attacked.prepare()
     attacked.assert_unharmed()
@@ -88,3 +90,44 @@ def test_a_merge_runs_the_hooks_of_merges(attacked):
         "Irontree-Merge: t",
         "Merged-by: hook",
     ]
+
+
+LATER = ("post-merge", "post-checkout", "post-index-change", "reference-transaction", "pre-push")
+
+
+@pytest.mark.parametrize("where", ["githooks", "{root}/githooks", ".git/hooks"])
+def test_no_hook_that_was_published_runs_when_the_checkout_follows(attacked, where):
+    """Kept among the files, by a relative or a whole path; or links from git's own folder to files."""
+    root = attacked.project.root
+    for name in LATER:
+        hook(root / "githooks", name, "exit 0")
+    if where == ".git/hooks":
+        (root / ".git" / "hooks").mkdir(exist_ok=True)
+        for name in LATER:
+            (root / ".git" / "hooks" / name).symlink_to(root / "githooks" / name)
+    else:
+        git(root, "config", "core.hooksPath", where.format(root=root))
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "hooks")
+    git(root, "push", "--quiet", "origin", "main")
+    for number, published in enumerate(("githooks", "more")):
+        attacked.prepare()
+        evil = "; ".join(f"cp $TRAP githooks/{name}" for name in LATER)
+        attacked.act(f"{evil}; echo {number} > {published}.txt")
+        made = attacked.commit()
+        attacked.kept(made.sha)
+        attacked.project.repository.publish(made.sha, attacked.project.target)
+        assert head(root) == made.sha
+    attacked.assert_unharmed()
+
+
+def test_what_the_users_own_post_merge_would_do_with_published_files_is_left_to_the_user(attacked):
+    """Often it installs what the files name, and so runs their scripts."""
+    root = attacked.project.root
+    hook(root / ".git" / "hooks", "post-merge", f". ./install; touch '{attacked.sprung}'")
+    attacked.act("echo 'echo evil' > install")
+    made = attacked.commit()
+    attacked.kept(made.sha)
+    attacked.project.repository.publish(made.sha, attacked.project.target)
+    assert head(root) == made.sha
+    attacked.assert_unharmed()

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from irontree.agents.transcript import SUMMARY_BYTES, Transcript
-from irontree.files import folder_beneath, read_beneath, remove_beneath, write_beneath
+from irontree.app import Preferences
+from irontree.domain.settings import Automations
+from irontree.files import folder_beneath, read_beneath, remove, remove_beneath, write_beneath
 from irontree.ports import AgentTask
+from irontree.services.consistency.reconcile import drop_old_transcripts
+from irontree.services.record import transcript_folder
+from tests.support.world import GREETING, MANUAL_TASK, TickingClock, accepts, make_scene, prepared
 
 
 @pytest.fixture
@@ -102,3 +109,42 @@ def test_the_summary_of_an_agent_is_a_file_of_its_own(places, tmp_path, kind):
         case "long":
             summary.write_bytes(b"x" * 2 * SUMMARY_BYTES)
     assert transcript.last_words(bytes) == (b"x" * SUMMARY_BYTES if kind == "long" else b"")
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Path:
+    """A folder with 1,500 others, one in another, of which its owner may change none."""
+    top = descriptor = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=descriptor)
+        below = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+        if descriptor != top:
+            os.fchmod(descriptor, 0o500)
+            os.close(descriptor)
+        descriptor = below
+    os.symlink("/etc", "link", dir_fd=descriptor)
+    for open_one in (descriptor, top):
+        os.close(open_one)
+    return tmp_path / "d"
+
+
+@pytest.mark.parametrize("removed", [remove, lambda folder: remove_beneath(folder.parent, folder.name)])
+def test_folders_without_end_that_nobody_may_change_are_removed(deep, removed):
+    removed(deep)
+    assert not deep.exists()
+    removed(deep)
+
+
+def test_what_leads_elsewhere_from_a_transcript_is_no_transcript(tmp_path):
+    """The janitor removes old ones."""
+    scene = make_scene(tmp_path)
+    scene.drive(scene.start(MANUAL_TASK), prepared(accepts()))
+    folder = transcript_folder(scene.app, scene.state(GREETING))
+    folder.mkdir(parents=True)
+    (outside := tmp_path / "outside").mkdir()
+    (outside / "prompt.md").write_text("precious")
+    (folder / "attempt-0009").symlink_to(outside)
+    settings = Preferences(automations=Automations(keep_transcripts_days=1))
+    later = TickingClock(scene.app.clock.now() + timedelta(days=9))
+    assert drop_old_transcripts(replace(scene.app, clock=later, preferences=lambda: settings)) == ()
+    assert (outside / "prompt.md").read_text() == "precious"

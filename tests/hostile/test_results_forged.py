@@ -67,6 +67,25 @@ def test_results_of_an_earlier_version_are_sealed_before_anything_of_an_agent_ru
     assert store_of(layout).load(12, SHA) == check_report()
 
 
+def test_a_seal_that_nobody_can_check_makes_no_results_ours(layout):
+    """The key may be gone, or the results may come from another machine."""
+    store_of(layout).save(check_report())
+    (layout.root.parent / "state" / "results.key").unlink()
+    for _ in range(2):
+        with pytest.raises(LogDamaged, match="this program did not write it"):
+            store_of(layout).load(12, SHA)
+        store_of(layout).begin_sealing()
+
+
+def test_a_seal_of_odd_letters_is_a_wrong_one(layout):
+    store = store_of(layout)
+    store.save(check_report())
+    path = layout.reports(12) / f"{SHA}.yml"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if "seal" not in line) + "seal: é\n")
+    with pytest.raises(LogDamaged, match="this program did not write it"):
+        store.load(12, SHA)
+
+
 def test_the_key_is_its_owner_s_alone_whatever_the_umask(layout):
     before = os.umask(0)
     try:

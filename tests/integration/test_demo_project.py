@@ -19,6 +19,7 @@ from irontree.domain.plan import PlanNode
 from irontree.domain.spec import read_requirements
 from irontree.errors import EnvironmentRefused, Refused
 from tests.support.graphs import all_children_done, eligible
+from tests.support.soak import in_soak
 
 HOSTILE_SETTINGS = """\
 [commit]
@@ -245,6 +246,7 @@ def test_the_prepared_work_goes_as_the_demo_tells_it(tmp_path):
     assert walk.prints("settle") == SUMMARY_2 + PAYMENTS
 
 
+@in_soak
 def test_the_last_task_goes_through_whichever_summary_a_person_accepts(tmp_path):
     walk = Walk(lay_out(tmp_path))
     for node in walk.order():

@@ -22,6 +22,8 @@ from urllib.parse import unquote, urlsplit
 from irontree.domain.checks import CheckResult, result_of
 from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import Shell
+from irontree.domain.text import shown_name
+from irontree.files import read_beneath
 from irontree.ports import Cancellation, Progress
 from irontree.processes import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
@@ -73,6 +75,7 @@ def _versions(tools: Iterable[str], has: Callable[[str], bool], ask: Ask) -> Ite
 _SEARCH_PATHS = ("PYTHONPATH", "NODE_PATH", "RUBYLIB", "CLASSPATH")
 _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages")
 _OWN_ENVIRONMENTS = (".venv", "venv")
+_RECORD_BYTES: Final = 64 * 1024
 
 
 def foreign_sources(workspace: Path, user_root: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -103,26 +106,35 @@ def _sites(workspace: Path, environment: Mapping[str, str]) -> Iterator[Path]:
 def _by_editable_installs(site: Path, user_root: Path) -> Iterator[str]:
     """Find editable installs by the installer's record (PEP 610), and by path files for tools that leave none."""
     for record in sorted(site.glob("*.dist-info/direct_url.json")):
-        if _is_inside(_editable_target(record), user_root):
-            package = record.parent.name.partition("-")[0]
+        if _is_inside(_editable_target(_said(record.parent, record.name)), user_root):
+            package = shown_name(record.parent.name.partition("-")[0])
             yield f"{package} is installed from your checkout (editable, in {site}): the checks may test it instead"
     for path_file in sorted(site.glob("*.pth")):
-        lines = path_file.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = _said(site, path_file.name).splitlines()
         if any(_is_inside(Path(line.strip()), user_root) for line in lines if line.startswith("/")):
-            yield f"{path_file} leads to your checkout: the checks may test it instead of the workspace"
+            name = shown_name(str(path_file))
+            yield f"{name} leads to your checkout: the checks may test it instead of the workspace"
 
 
-def _editable_target(record: Path) -> Path | None:
+def _said(folder: Path, name: str) -> str:
+    """The text of that file; it may be a check that left it, so nothing is waited for, and nothing followed."""
+    return (read_beneath(folder, name, _RECORD_BYTES) or b"").decode("utf-8", "replace")
+
+
+def _editable_target(record: str) -> Path | None:
     try:
-        content = json.loads(record.read_text(encoding="utf-8"))
+        content = json.loads(record)
         editable = content["dir_info"]["editable"]
         return Path(unquote(urlsplit(str(content["url"])).path)) if editable else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def _is_inside(path: Path | None, folder: Path) -> bool:
-    return path is not None and path.is_absolute() and path.resolve().is_relative_to(folder.resolve())
+    try:
+        return path is not None and path.is_absolute() and path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):  # links in a circle, or no name at all
+        return False
 
 
 # --- Running the checks

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from irontree import __version__
 from irontree.app import App, SystemClock
-from irontree.bootstrap import open_set_aside
+from irontree.bootstrap import open_set_aside, results_of
 from irontree.cli.context import Context, Verb
 from irontree.cli.drive import says_yes
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing, next_commands, soundness
 from irontree.cli.parser import JSON, argument, wait
 from irontree.domain.checks import DETECTION, commands_for
-from irontree.domain.gates import name_of, require_typed
+from irontree.domain.gates import name_of, names
 from irontree.domain.plan import ExecutionPolicy, Plan
 from irontree.domain.text import few
 from irontree.errors import ApprovalRefused, ConfigRefused, EnvironmentRefused, NotEligible
@@ -179,8 +179,7 @@ def _ask(context: Context, archive: Archive, planned: PlannedImport) -> None:
     """Return once the user wants exactly this; raises ApprovalRefused otherwise. Nothing is written yet."""
     given, name = context.options.approve, name_of(archive.digest)
     if given is not None:
-        require_typed(given.strip().lower(), archive.digest)
-        if not archive.digest.startswith(given.strip().lower()):
+        if not names(given, archive.digest):
             raise ApprovalRefused(f"{given} was approved, but this archive is {name}", remedy="look at it again")
         return
     if not context.options.json:
@@ -221,7 +220,7 @@ def take_in(
 ) -> PlannedImport:
     """Import refs and files and make this the home. Every step can be repeated after a kill.
 
-    Approvals count here only if it is *trusted*; otherwise they are asked for again.
+    Approvals and results of checks count here only if it is *trusted*; otherwise they are asked for, and run, again.
 
     Raises Refused or EnvironmentRefused before the first write if the archive is incomplete or another log is here.
     """
@@ -235,10 +234,14 @@ def take_in(
         with FileLock(layout.driver_lock, SystemClock(), host).hold("import", wait_seconds=wait_seconds):
             planned = plan_import(archive, layout)  # no other command changes it from here on
             repository.unpack_refs(bundle)
-            repository.begin_import(str(archive.path))
+            repository.begin_import(str(archive.path), archive.manifest.workspace_id)
+            results = results_of(repository)
+            results.begin_sealing()  # from here on, results of others do not count
             planned.carry_out(trusted=trusted)
+            if trusted:
+                results.vouch()
             repository.mark_history()
-            repository.take_over(host, archive.manifest.workspace_id)
+            repository.take_over(host)
             repository.back_up()
     return planned
 
@@ -294,7 +297,9 @@ VERBS: Final = {
         run_import,
         argument("file", metavar="FILE", type=Path, help="the archive that `irontree export` wrote"),
         argument("--approve", metavar="NAME", help="take in exactly the archive that has this name, for scripts"),
-        argument("--trust", action="store_true", help="ask nothing, and let the approvals that it brings count here"),
+        argument(
+            "--trust", action="store_true", help="ask nothing, and let its approvals and results of checks count here"
+        ),
         wait(),
         JSON,
     ),

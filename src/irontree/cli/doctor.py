@@ -23,8 +23,9 @@ from irontree.cli.output import Cell, OutputBlock, Style, Table
 from irontree.cli.parser import JSON, OK, REFUSED
 from irontree.domain.places import PlaceSpec
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
-from irontree.errors import IrontreeError, NotARepository
+from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository
 from irontree.ports import Blocker
+from irontree.repository.git import require_new_git
 from irontree.services.consistency.audit import audit
 from irontree.services.record import read_world
 from irontree.services.views.checkout import lagging, not_part_of_work, targets, unpushed
@@ -102,8 +103,10 @@ def misfits(requirements: list[str]) -> Iterator[str]:
 
 
 def _git(environment: Mapping[str, str]) -> Examined:
-    path = shutil.which("git", path=environment.get("PATH", os.defpath))
-    return Examined("good", "git", path) if path else Examined("bad", "git", "not on PATH", "install git")
+    try:
+        return Examined("good", "git", require_new_git(environment))
+    except EnvironmentRefused as error:
+        return _bad("git", error)
 
 
 def _agents(environment: Mapping[str, str]) -> Examined:
@@ -253,7 +256,7 @@ def _access(app: App, agent: AgentSpec, environment: Mapping[str, str]) -> Itera
     preset = PRESETS.get(agent.adapter)
     if preset is None:
         return
-    if said := app.agent(agent).no_access():
+    if not agent.command and (said := app.agent(agent).no_access()):  # what the configuration names is not approved yet
         yield Examined("bad", "agent", said, preset.log_in)
     elif preset.signed_in_here(environment, agent.environment) is False:
         yield Examined("note", "agent", f"{agent.adapter} may not be logged in here", preset.log_in)

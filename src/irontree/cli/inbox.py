@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from irontree.app import App
 from irontree.cli.context import Context, Verb, program_for
@@ -16,7 +16,7 @@ from irontree.cli.output import Cell, OutputBlock, TextLines, listing
 from irontree.cli.parser import JSON, OK
 from irontree.domain.text import shell_path
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
-from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, ui_url
+from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, state_folder, ui_url
 from irontree.services.questions.commands import DAMAGED, answers_to, called, question_json
 from irontree.services.questions.questions import Question, oldest_first
 from irontree.services.views.history import page_of_run
@@ -224,8 +224,18 @@ def run(context: Context) -> int:
     """Print what is waiting here and in every registered repository."""
     apps, problems = everywhere(context)
     found, more = look(apps)
-    context.console.show(lambda: as_json(found, (*problems, *more)), blocks(found, (*problems, *more), len(apps)))
+    shown = blocks(signing_in(found, context.console.out, state_folder()), (*problems, *more), len(apps))
+    context.console.show(lambda: as_json(found, (*problems, *more)), shown)
     return OK
+
+
+def signing_in(found: Sequence[Question], out: TextIO, folder: Path) -> tuple[Question, ...]:
+    """*found* as they are shown on *out*: on a terminal the link to a form opens it signed in (decision 0024)."""
+    from irontree.flows.server.links import link_on  # `status` imports this module and needs no link
+
+    return tuple(
+        one if one.form_url is None else replace(one, form_url=link_on(out, one.form_url, folder)) for one in found
+    )
 
 
 def look(apps: Iterable[App]) -> tuple[tuple[Question, ...], tuple[str, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -33,16 +34,8 @@ CONFIGURATION: Final = (
     *("jest.config*", "vitest.*", "vite.config*", "playwright.config*", "karma.conf*", "tsconfig*.json", "biome.json*"),
     *("eslint.config*", ".eslintrc*", ".eslintignore", "cargo.toml", "build.rs", "rust-toolchain*", "clippy.toml"),
     *("go.mod", "go.work", ".golangci.y*ml", "pom.xml", "build.gradle*", "settings.gradle*", "package.swift"),
-    *(
-        "gemfile",
-        "rakefile",
-        ".rspec",
-        "composer.json",
-        "phpunit.xml*",
-        "*.csproj",
-        "directory.build.*",
-        ".gitattributes",
-    ),
+    *("gemfile", "rakefile", ".rspec", "composer.json", "phpunit.xml*", "*.csproj", "directory.build.*"),
+    *(".gitattributes",),
     *(".github/workflows/*", ".gitea/workflows/*", ".forgejo/workflows/*", ".gitlab-ci.yml", ".cargo/*"),
 )
 """Build and test configuration, in small letters."""
@@ -54,37 +47,9 @@ TESTS: Final = (
 _COMMANDS: Final = re.compile(r"&&|\|\||[;&|\n(){}`]")
 _RUNNERS: Final = frozenset(
     {
-        *(
-            "sh",
-            "bash",
-            "dash",
-            "zsh",
-            "source",
-            ".",
-            "python",
-            "python3",
-            "node",
-            "deno",
-            "bun",
-            "ruby",
-            "perl",
-            "php",
-        ),
-        *(
-            "Rscript",
-            "lua",
-            "tclsh",
-            "env",
-            "exec",
-            "time",
-            "nice",
-            "timeout",
-            "xvfb-run",
-            "run",
-            "uv",
-            "npx",
-            "poetry",
-        ),
+        *("sh", "bash", "dash", "zsh", "source", ".", "python", "python3", "node", "deno", "bun", "ruby", "perl"),
+        *("php", "Rscript", "lua", "tclsh", "env", "exec", "time", "nice", "timeout", "xvfb-run", "run", "uv"),
+        *("npx", "poetry"),
     }
 )
 """Programs of which a later word names what is run."""
@@ -104,6 +69,7 @@ def changes_checks(
     """
     named = _run_by([*(check.run for check in policy.checks), *node.verification, *_of_criteria(node)])
     excepted = (*node.target_files, *policy.unprotected_files)
+    tested = cache(lambda: _folders_with_tests(before()))
 
     def counted(count: LineCount) -> bool:
         path = count.path
@@ -112,7 +78,7 @@ def changes_checks(
         if fits(path, policy.protected_files):
             return True
         if fits(path.lower(), CONFIGURATION):
-            return not count.new or _has_tests_beside(path, before())
+            return not count.new or path.rpartition("/")[0] in tested()
         if count.new:
             return False
         return path in named or (fits(path.lower(), TESTS) and count.removed != 0)
@@ -162,8 +128,11 @@ def _run(command: str) -> Iterator[str]:
             break
 
 
-def _has_tests_beside(path: str, before: Collection[str]) -> bool:
-    """Whether a test was in the folder of *path* or below."""
-    folder = path.rpartition("/")[0]
-    inside = f"{folder}/" if folder else ""
-    return any(other.startswith(inside) and fits(other.lower(), TESTS) for other in before)
+def _folders_with_tests(paths: Iterable[str]) -> frozenset[str]:
+    """The folders with a test in them or below; the top is the empty path."""
+    found = set[str]()
+    for path in paths:
+        if fits(path.lower(), TESTS):
+            while path and (path := path.rpartition("/")[0]) not in found:
+                found.add(path)
+    return frozenset(found)

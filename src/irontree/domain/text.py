@@ -48,7 +48,9 @@ _CONTROLS: Final = "\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
 _UNWANTED: Final = f"[{_CONTROLS}\ufeff\ud800-\udfff]"
 _TAGS: Final = "\u2060-\u2064\U000e0000-\U000e007f\U000e0100-\U000e01ef"
 """Invisible everywhere, and able to hold a whole text: a model reads it, a person does not."""
-DECEPTIVE: Final = f"[{_CONTROLS}\x0b{_TAGS}]|[\u200b-\u200d\ufeff]{{2,}}"
+_FILLERS: Final = "\u115f\u1160\u3164\uffa0"
+"""Letters of Hangul that show nothing."""
+DECEPTIVE: Final = f"[{_CONTROLS}\x0b{_TAGS}]|[\u200b-\u200d\ufeff{_FILLERS}]{{2,}}"
 """Characters not allowed in a document: approvers must see what they approve.
 
 Marks between words and in emoji stand alone; several in a row can hold a text as well.
@@ -69,7 +71,8 @@ def lookalikes(text: str) -> tuple[str, ...]:
 def _may_deceive(char: str) -> bool:
     name = unicodedata.name(char, "")
     accented = unicodedata.normalize("NFD", char)
-    return not (name.startswith(_PLAIN_SCRIPTS) or (len(accented) > 1 and accented[0].isascii()))
+    plain = name.startswith(_PLAIN_SCRIPTS) and char not in _FILLERS
+    return not (plain or (len(accented) > 1 and accented[0].isascii()))
 
 
 def _numbered(char: str) -> str:
@@ -223,7 +226,7 @@ _SHAPES = (
     r"hf_[A-Za-z0-9]{30,}",
     r"dop_v1_[0-9a-f]{64}",
     r"SG\.[\w-]{16,64}\.[\w-]{16,64}",
-    r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}",
+    r"eyJ[\w-]{10,1024}\.eyJ[\w-]{10,}\.[\w-]{5,}",  # bounded: it may begin again after each dash of a hostile line
 )
 _TOKEN = rf"(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
 _KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"

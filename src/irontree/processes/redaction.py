@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from irontree.domain.text import without_secrets
 
 _BEGINS, _ENDS = b"PRIVATE KEY-----", b"-----END"
+_OF_KEY = re.compile(rb"[\s\w+/=:,.|>#*-]{0,120}")
+"""A line of a private key or of its headers, also with a number or a mark before it."""
 
 
 class Redaction:
-    """Passes on each line without secrets; of a private key that takes several lines, no line."""
+    """Passes on each line without secrets; of a private key that takes several lines, no line.
+
+    A line that only says where a key begins, as in what a search finds, hides nothing of what follows.
+    """
 
     def __init__(self, on_line: Callable[[bytes], None], values: Iterable[str]) -> None:
         self._on_line = on_line
@@ -19,7 +25,7 @@ class Redaction:
 
     def hear(self, line: bytes) -> None:
         """Take one line."""
-        if self._in_key:
+        if self._in_key and _OF_KEY.fullmatch(line.rstrip()):
             self._in_key = _ENDS not in line
             return
         self._in_key = _BEGINS in line and line.rstrip().endswith(_BEGINS) and _ENDS not in line

@@ -8,17 +8,24 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from irontree.errors import Cancelled, GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
+from irontree.errors import (
+    Cancelled,
+    EnvironmentRefused,
+    GitFailed,
+    PublicationRefused,
+    RemoteFailed,
+    RemoteUnavailable,
+)
 from irontree.ports import Cancellation
 from irontree.processes import ChildProcesses, Completed
 from irontree.processes.containers import scrubbed_environment, without_credentials
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, Process, capture
-from irontree.repository.locks import Locks
+from irontree.repository.locks import Locks, UsersLocks
 from irontree.repository.login import reaching
 
 if TYPE_CHECKING:
@@ -41,6 +48,7 @@ _OPTIONS = {
 }
 # For what an event may name afterwards: objects and refs that survive a power cut (R5).
 DURABLY = ("-c", "core.fsync=committed,reference")
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 FETCH = (*DURABLY, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
 STATE_FOLDER = ".mino"
 """Never part of a commit of ours."""
@@ -69,6 +77,9 @@ AGAIN_SECONDS: Final = (0.1, 0.2, 0.5)
 _NOT_REPEATED: Final = frozenset({"commit", "merge", "push"})
 """Commands that may have had a part of their effect: whoever gives them looks first, and asks again itself."""
 
+OLDEST: Final = (2, 38)
+"""Version that merges need; one before 2.32 would use the user's own settings where an agent's files are."""
+
 _DROPPED_PREFIXES = ("GIT_", "PREFECT_", "IRONTREE_")
 _SIGNING = ("GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK")
 
@@ -96,6 +107,21 @@ def hooks_environment(base: Mapping[str, str], folder: Path) -> dict[str, str]:
     Without its `.git`, the folder must not pass for part of a repository around it, such as the user's home.
     """
     return git_environment(scrubbed_environment(base, _KEPT)) | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
+
+
+def require_new_git(environment: Mapping[str, str]) -> str:
+    """The version of git on PATH; raises EnvironmentRefused for one that is missing or too old."""
+    return _new_git(environment.get("PATH", os.defpath))
+
+
+@cache
+def _new_git(path: str) -> str:
+    said = capture(["git", "version"], cwd=Path("/"), environment={"PATH": path}, seconds=READ_SECONDS).stdout.decode()
+    found = re.search(r"(\d+)\.(\d+)[\w.]*", said)
+    if found and (int(found[1]), int(found[2])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise EnvironmentRefused(f"git is {found[0]}, and {oldest} is needed", remedy=f"install git {oldest} or later")
+    return found[0] if found else said.strip()
 
 
 class _Use(threading.local):
@@ -208,7 +234,7 @@ class Git:
         noted = self.locks.during(command, self.git_dir) if self.locks else nullcontext(lambda: None)
         with noted as ended_by_itself:
             done = self.children.run(
-                [*_WORDS, *words],
+                [*_WORDS, *(NO_HOOKS if self.hooks_are_files else ()), *words],
                 cwd=self.folder,
                 environment={**self.environment, **variables},
                 limits=limits,
@@ -223,6 +249,12 @@ class Git:
         if self.locks and (lock or was_killed(done)):
             self.locks.clear(str(self.folder / lock) if lock else "")
         return done
+
+    @property
+    def hooks_are_files(self) -> bool:
+        """Whether hooks of the user's repository are kept among its files: an agent's work may be published there."""
+        locks = self.locks
+        return isinstance(locks, UsersLocks) and self.repo.settings.keeps_hooks_in(locks.root, locks.common_dir)
 
     @property
     def git_dir(self) -> Path:

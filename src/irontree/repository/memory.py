@@ -13,6 +13,7 @@ from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.protection import LineCount
+from irontree.domain.secrets import known_secrets
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import (
     BackupFailure,
@@ -31,6 +32,7 @@ from irontree.ports import (
     WorkspaceName,
 )
 from irontree.repository.backup import KEPT, LOG_REF
+from irontree.repository.copying import texts_of
 from irontree.repository.git import STATE_FOLDER
 
 Files = Mapping[str, bytes]
@@ -222,6 +224,15 @@ class MemoryRepository:
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         return _changed(self.commits[base].files, self.commits[sha].files)
 
+    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+        old, new = self.commits[base].files, self.commits[sha].files
+        for path in self.changed_files(base, sha):
+            before, now = (files.get(path, b"").decode("utf-8", "replace") for files in (old, new))
+            yield path, before, now
+
+    def secrets(self, policy: WorkspacePolicy) -> frozenset[str]:
+        return known_secrets({}, texts_of(policy.copy_files, self.root))
+
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         old, new = self.commits[base].files, self.commits[sha].files
         return tuple(_line_count(path, old, new) for path in self.changed_files(base, sha))
@@ -377,8 +388,9 @@ class MemoryWorkspace:
         write_files(self.path, self.commit_of(self.head).files)
         return None if files is None else self.head
 
-    def differing(self) -> tuple[str, ...]:
+    def put_back(self) -> tuple[str, ...]:
         here = read_files(self.path)
+        write_files(self.path, {**here, **self.put_there})
         return tuple(sorted(path for path, data in self.put_there.items() if here.get(path) != data))
 
     def put(self, commit: str, paths: Sequence[str]) -> None:

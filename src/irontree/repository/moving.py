@@ -12,18 +12,20 @@ import json
 import os
 import re
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from irontree.domain.text import few
+from irontree.domain.text import few, shell_word
 from irontree.errors import EnvironmentRefused, GitFailed
 from irontree.files import Disk, disk_errors, is_abandoned, read_bytes
 from irontree.repository.checkout import InTheWay, changed_paths, in_the_way
 from irontree.repository.git import AGAIN_SECONDS, Git, lock_in_the_way, said, shown, was_killed
+from irontree.repository.hooks import hooks_folder
 
 Settled = Literal["finished", "undone", "left"]
 """`left`: the user has moved on meanwhile, or nothing was moved yet."""
@@ -41,6 +43,8 @@ _UNCHANGED: Final = re.compile(
 """How git refuses before its first change. Behind it, it may fail in any words, those of a filter too."""
 _FORWARD: Final = ("--quiet", "--ff-only", "--no-squash", "--no-overwrite-ignore")
 """Git would write over ignored files, and the user's `branch.*.mergeOptions` may ask it not to move the branch."""
+_REFUSING: Final = ("reference-transaction", "post-index-change")
+"""Hooks of the user's that see what git does to the repository, and may refuse it."""
 _SHA: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DISK: Final = Disk()
 
@@ -117,7 +121,8 @@ class Moving:
             if not _stands_on(there, move.branch):  # git would move the branch that the user has switched to
                 return f"{move.branch.removeprefix('refs/heads/')} is no longer checked out in {there.folder}"
             self._write(move)  # anew, if it was settled between two tries
-            done = there.run("-c", "merge.autoStash=false", "merge", *_FORWARD, move.after)
+            with self._hooks_that_refuse() as hooks:
+                done = there.run(*hooks, "-c", "merge.autoStash=false", "merge", *_FORWARD, move.after)
             killed, refused = was_killed(done), said(done).strip()
             if not done.ok and not _UNCHANGED.search(refused):
                 self._settled(ahead=killed or done.ended != "exited", is_sure=True)
@@ -127,6 +132,21 @@ class Moving:
             if not killed and not lock_in_the_way(refused):
                 break
         return refused or f"git moved what was checked out in {there.folder} meanwhile"
+
+    @contextmanager
+    def _hooks_that_refuse(self) -> Iterator[tuple[str, ...]]:
+        """Words that leave `post-merge` out, which would run what an agent has published, such as an install script."""
+        users = hooks_folder(self.git.repo.settings, self.common_dir)
+        if users is None or self.git.hooks_are_files:
+            yield ()
+            return
+        with tempfile.TemporaryDirectory(prefix="irontree-hooks-") as folder:
+            for name in _REFUSING:
+                if os.access(users / name, os.X_OK):
+                    own = Path(folder) / name
+                    own.write_text(f'#!/bin/sh\nexec {shell_word(str(users / name))} "$@"\n', encoding="utf-8")
+                    own.chmod(0o700)
+            yield ("-c", f"core.hooksPath={folder}")
 
     def pending(self) -> Move | None:
         """The move that was cut off, or `None`."""

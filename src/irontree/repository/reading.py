@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from irontree.domain.protection import LineCount
 from irontree.errors import EnvironmentRefused, GitFailed
@@ -28,6 +28,7 @@ os.environ.update(_OF_ITS_OWN)
 T = TypeVar("T")
 
 _UNADORNED = ("--no-ext-diff", "--no-textconv")
+_BATCH = 500
 _QUESTIONS = 3
 """How often the child that answers is asked the same, when it has ended."""
 
@@ -44,6 +45,16 @@ class Runner(Protocol):
 
     def answering(self, *words: str) -> Process | None:
         """See `Git.answering`."""
+
+
+class Change(NamedTuple):
+    """A file that differs, with its modes and the ids of its contents; zeros where it is not there."""
+
+    path: str
+    old_mode: str
+    old_id: str
+    mode: str
+    id: str
 
 
 class GitReader(git.Repo):
@@ -90,6 +101,11 @@ class GitReader(git.Repo):
         """Whether *tip* has *sha* in its history (a commit has itself); False if either is not here."""
         return self.says("merge-base", "--is-ancestor", sha, tip)
 
+    def listed(self, shas: Sequence[str], *options: str, but: Sequence[str] = ()) -> Iterator[str]:
+        """The output of `rev-list` for *shas*, in batches that fit a command line; without any it would list HEAD."""
+        for start in range(0, len(shas), _BATCH):
+            yield from self.git.rev_list(*options, *shas[start : start + _BATCH], *but, "--").split()
+
     def stands_at(self, there: str) -> bool:
         """Whether HEAD names *there*, a commit or a branch in full, without asking git; False if only git can tell."""
         try:  # without waiting: an agent can put a pipe in its place, and this read has no limit of time
@@ -107,6 +123,8 @@ class GitReader(git.Repo):
         return parse_settings(self.git.config("--list", "-z"))
 
     def _answer(self, question: Callable[[str], T], name: str) -> T | None:
+        if "\n" in name:  # would be two questions, and shift all later answers
+            return None
         for left in reversed(range(_QUESTIONS)):
             try:
                 return question(name)
@@ -133,6 +151,19 @@ class GitReader(git.Repo):
         ahead = part(*(f":(top,literal){path}" for path in first)) if first else ""
         return ahead + part(":(top)", *(f":(top,exclude,literal){path}" for path in first))
 
+    def changes(self, command: str, *words: str) -> Iterator[Change]:
+        """What a plumbing command of git's says of each file that differs."""
+        entries = iter(self.paths(command, "--raw", "--no-renames", "-z", *words))
+        for facts, path in zip(entries, entries, strict=True):
+            old_mode, mode, old_id, new_id, _ = facts.removeprefix(":").split()
+            yield Change(path, old_mode, old_id, mode, new_id)
+
+    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+        """Each file that differs, with what can be read in it before and now; in UTF-16 that is ASCII."""
+        for change in self.changes("diff-tree", "-r", base, sha):
+            before, now = (_as_text(self.content(each) or b"") for each in (change.old_id, change.id))
+            yield change.path, before, now
+
     def line_counts(self, base: str, sha: str) -> Iterator[LineCount]:
         """The lines added and removed in each file that differs; a renamed file is two."""
         given = ("--no-renames", *_UNADORNED, "-z", base, sha)
@@ -141,6 +172,10 @@ class GitReader(git.Repo):
             added, removed, path = entry.split("\t", 2)
             came, went = (int(lines) if lines.isdecimal() else None for lines in (added, removed))  # binary: `-`
             yield LineCount(path, came, went, path in new)
+
+
+def _as_text(data: bytes) -> str:
+    return data.replace(b"\0", b"").decode("utf-8", "replace")
 
 
 class _Commands(git.Git):

@@ -54,6 +54,17 @@ class Settings(NamedTuple):
         path = self.hooks_path
         return path if path and not path.startswith(("/", "~", "%(")) else None
 
+    def keeps_hooks_in(self, files: Path, common_dir: Path) -> bool:
+        """Whether the hooks in force, or one by a link, are in the worktree *files*, where work can change them."""
+        if self.relative_hooks_path:
+            return True
+        folder = Path(self.hooks_path).expanduser() if self.hooks_path else common_dir / "hooks"
+        found = [folder, *(folder.iterdir() if folder.is_dir() else ())]
+        ours, top = common_dir.resolve(), files.resolve()
+        return any(
+            path.is_relative_to(top) and not path.is_relative_to(ours) for path in (each.resolve() for each in found)
+        )
+
     def is_on(self, name: str) -> bool:
         """Whether the setting *name* is true."""
         return (self.get(name) or "").lower() in _TRUE

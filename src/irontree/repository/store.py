@@ -18,17 +18,18 @@ from uuid import uuid4
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import GitFailed
 from irontree.files import close_folder, make_private, remove
-from irontree.repository.git import Git, store_environment
+from irontree.repository.git import NO_HOOKS, Git, require_new_git, store_environment
 from irontree.repository.locks import PrivateLocks
 from irontree.repository.settings import Settings
 
-NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 MAKING = ".making-"
 """Prefix of a folder that is being made; after a kill it is garbage."""
 _GONE = ".gone-"
 """Prefix of a folder that is being removed."""
 _removing = list[Thread]()
 _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
+_LOOSE, _PACKS = 27, 50
+"""Loose objects in one of 256 folders, and packs, from which on git tidies up; ours is told not to."""
 _TEMPORARY = ("tmp_", ".tmp-", "incoming-")
 
 
@@ -87,7 +88,11 @@ class PrivateStore:
         return str(self.git(work_tree, work_tree.name).repo.git.log(_TRAILERS, since, with_exceptions=False))
 
     def restore(self, settings: Settings, policy: WorkspacePolicy) -> None:
-        """Make what is missing, and write what has changed in the user's repository since."""
+        """Make what is missing, and write what has changed in the user's repository since.
+
+        Raises EnvironmentRefused for a git that is too old.
+        """
+        require_new_git(self.environment)
         make_private(self.folder)
         close_folder(self.folder)
         if not (self.git_dir / "HEAD").is_file():
@@ -104,6 +109,11 @@ class PrivateStore:
         borrowed = os.fsencode(self.common_dir / "objects") + b"\n"
         (self.git_dir / "objects" / "info" / "alternates").write_bytes(borrowed)
         copy_or_remove(self.common_dir / "shallow", self.git_dir / "shallow")
+
+    def tidy(self) -> None:
+        """Make the store anew if it is full of objects that nobody needs: what is kept is in the user's repository."""
+        if _is_full(self.git_dir):
+            self.renew()
 
     def renew(self) -> None:
         """Make the store anew, empty but for what it borrows; one that is half made is never visible."""
@@ -152,10 +162,10 @@ class History:
         return ()
 
     def hold(self, base: str) -> None:
-        """Fetch *base* from the user's repository, unless it is there; made anew if git finds it damaged."""
+        """Fetch *base* from the user's repository, unless it is there; made anew if it is damaged or full."""
         if base in self.bases():
             return None
-        if (self.folder / "HEAD").is_file():
+        if (self.folder / "HEAD").is_file() and not _is_full(self.folder):
             with suppress(GitFailed):
                 return self._fetch(base)
         with _made_bare(self.folder.parent, self.source) as made:
@@ -182,6 +192,11 @@ def _made_bare(within: Path, source: Git) -> Iterator[Path]:
         words = ("init", "--quiet", "--bare", "--template=", f"--object-format={ids}")
         _git_at(made, source).change(*NO_HOOKS, *words)
         yield made
+
+
+def _is_full(git_dir: Path) -> bool:
+    objects = git_dir / "objects"
+    return len([*objects.glob("17/*")]) >= _LOOSE or len([*objects.glob("pack/*.pack")]) >= _PACKS
 
 
 def _git_at(git_dir: Path, source: Git) -> Git:

@@ -8,18 +8,20 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from irontree.domain.text import few
-from irontree.errors import EnvironmentRefused
 from irontree.files import folder_beneath, open_below, remove_at
 from irontree.ports import CommitRefused
 from irontree.repository.git import DURABLY, STATE_FOLDER, Git, shown
 
+if TYPE_CHECKING:
+    from irontree.repository.reading import Change
+
 _READ_BY_GIT: Final = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
 """Names that git opens wherever it finds them: a pipe in their place would block it."""
 _DEPTH: Final = 200
-"""Folders within folders that are looked through."""
+"""Folders within folders that are looked through; what is deeper is nobody's work, and is removed."""
 _NOTHING: Final = "000000"
 """The mode of an entry that is not there."""
 _POINTER: Final = "160000"
@@ -34,34 +36,21 @@ class Taken(NamedTuple):
     left: tuple[str, ...] = ()
 
 
-class _Change(NamedTuple):
-    path: str
-    old_mode: str
-    old_id: str
-    mode: str
-    id: str
-
-    @property
-    def is_pointer(self) -> bool:
-        """Whether it is a commit of another repository, and not that of the base."""
-        return self.mode == _POINTER and (self.old_mode, self.old_id) != (self.mode, self.id)
-
-
 def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | CommitRefused | None:
     """The tree of all files in *folder* that git does not ignore, on *base*; None if it is the tree of *base*.
 
-    `.mino/` stays as it is in *base*. Raises GitFailed for files that git refuses; unless *whole* is asked for, they
-    are left out, and nothing is refused.
+    `.mino`, whatever it is and in other letters too, stays as it is in *base*. Raises GitFailed for files that git
+    refuses; unless *whole* is asked for, they are left out, and nothing is refused.
     """
     _take_apart(git, folder, disarm(folder))
     if whole:
         git.change(*DURABLY, "add", "--all")
     else:
         git.run(*DURABLY, "add", "--all", "--ignore-errors")
-    changes = _changes(git, base)
+    changes = tuple(git.repo.changes("diff-index", "--cached", base))
     if whole and (refused := _refused(git, base, changes)):
         return refused
-    ours = [change for change in changes if change.path.startswith(f"{STATE_FOLDER}/")]
+    ours = [change for change in changes if _is_ours(change.path)]
     files = [change for change in changes if change not in ours]
     _put_back(git, ours)
     if not files:
@@ -70,16 +59,13 @@ def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | Co
     return Taken(tree, *(tuple(shown(change.path) for change in found) for found in (files, ours)))
 
 
-def _changes(git: Git, base: str) -> tuple[_Change, ...]:
-    entries = iter(git.repo.paths("diff-index", "--cached", "--raw", "--no-renames", "-z", base))
-    found = []
-    for facts, path in zip(entries, entries, strict=True):
-        old_mode, mode, old_id, made_id, _ = facts.removeprefix(":").split()
-        found.append(_Change(path, old_mode, old_id, mode, made_id))
-    return tuple(found)
+def _is_ours(path: str) -> bool:
+    """Whether some system takes it for our folder, or for what is in it: one that ignores case or invisible signs."""
+    first = path.partition("/")[0]
+    return _folded("".join(sign for sign in first if unicodedata.category(sign) != "Cf")) == STATE_FOLDER
 
 
-def _put_back(git: Git, changes: Iterable[_Change]) -> None:
+def _put_back(git: Git, changes: Iterable[Change]) -> None:
     """Undo them in the index."""
     lines = "".join(f"{change.old_mode} {change.old_id}\t{change.path}\0" for change in changes)
     if lines:
@@ -96,8 +82,8 @@ def asking_for(git: Git, folder: Path, attribute: str, programs: Collection[str]
     return next((f"{shown(os.fsdecode(path))} (`{name}`)" for path, name in asked if name in programs), "")
 
 
-def _refused(git: Git, base: str, changes: Iterable[_Change]) -> CommitRefused | None:
-    pointers = [shown(change.path) for change in changes if change.is_pointer]
+def _refused(git: Git, base: str, changes: Iterable[Change]) -> CommitRefused | None:
+    pointers = [shown(change.path) for change in changes if change.mode == _POINTER]
     if pointers:
         return CommitRefused(
             f"a commit of another repository would be recorded, which nobody else has: {few(pointers)}"
@@ -135,12 +121,12 @@ def _folded(name: str) -> str:
     )
 
 
-def disarm(folder: Path) -> tuple[str, ...]:
-    """Remove from *folder* what would block git; returns the folders in it that are repositories within.
+def disarm(folder: Path, path: str = "") -> tuple[str, ...]:
+    """Remove from *path* below *folder* what would block git; returns the folders there that are repositories within.
 
-    Links are not followed.
+    Links are not followed. Raises OSError for one in its place, or for none.
     """
-    with folder_beneath(folder) as top:
+    with folder_beneath(folder, path) as top:
         return tuple(_nested(top, ""))
 
 
@@ -183,10 +169,6 @@ def _names(within: int) -> list[str]:
 
 def _nested(within: int, path: str, depth: int = 0) -> Iterator[str]:
     """The folders below with a `.git` that git may look into; what would block it is removed on the way."""
-    if depth > _DEPTH:
-        raise EnvironmentRefused(
-            f"{path}: folders within folders, {depth} deep", remedy="remove them from the workspace"
-        )
     with os.scandir(within) as found:
         entries = [(entry.name, entry.is_dir(follow_symlinks=False), _is_plain(entry)) for entry in found]
     for name, is_folder, is_plain in entries:
@@ -202,6 +184,9 @@ def _nested(within: int, path: str, depth: int = 0) -> Iterator[str]:
 
 
 def _nested_below(within: int, name: str, path: str, depth: int) -> Iterator[str]:
+    if depth > _DEPTH:
+        remove_at(within, name)
+        return
     try:
         below = open_below(within, name)
     except OSError:  # git cannot look into it either, and says so

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
@@ -34,8 +35,6 @@ _AT_ONCE = ("-c", "checkout.workers=4")
 """Many files are written by several processes: they wait for the disk."""
 _CONFLICT = 1
 """How `git merge-tree` ends where it cannot merge."""
-_USAGE = 129
-"""How git ends over an option that it does not know."""
 _NOTE_BYTES = 100
 _NAME_IT = "if it may run on what an agent writes, name it in workspace.filters in .mino/config.yml"
 _EMPTY_LINES = re.compile(r"\n{3,}")
@@ -177,11 +176,9 @@ class GitWorkspace:
         found = self.git.at(self.path).run("merge-tree", "--write-tree", "--no-messages", ours, theirs)  # attributes
         if found.exit_code == _CONFLICT:
             return None
-        if found.exit_code == _USAGE:
-            raise EnvironmentRefused("git is older than 2.38, which merges need", remedy="install a newer git")
         if not found.ok:
             raise GitFailed(f"git merge-tree failed in {self.path}: {said(found).strip()}", output=found.output)
-        made = self._written(Taken(found.output.split()[0], ()), (ours, theirs), message, settings)
+        made = self._written(Taken(found.output.split()[-1], ()), (ours, theirs), message, settings)
         if isinstance(made, CommitRefused):
             raise GitFailed(f"the merge in {self.path} was refused: {made.output.strip()}", output=made.output)
         return made.sha if made else ours
@@ -192,21 +189,27 @@ class GitWorkspace:
         return self.store.git(self.path, self.name)
 
     @_told_in_words
-    def differing(self) -> tuple[str, ...]:
-        """The tracked files that are not as they were put there."""
+    def put_back(self) -> tuple[str, ...]:
+        """Make the tracked files as they were put there; those that were not."""
         self._restore()
         disarm(self.path)
         found = self.git.repo.paths("diff", "--name-only", "--no-ext-diff", "--ignore-submodules=all", "-z")
+        self._put(found, found)
         return tuple(map(shown, found))
 
     @_told_in_words
     def put(self, commit: str, paths: Sequence[str]) -> None:
         """Make these files as they are in *commit*; one that it does not have is removed."""
-        there = frozenset(self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", commit, "--", *paths))
+        there = self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", commit)
+        self._put(paths, sorted({*paths}.intersection(there)), commit)
+
+    def _put(self, paths: Sequence[str], there: Sequence[str], *commit: str) -> None:
+        """Remove *paths*, and put those of them *there* that are in the commit, or in the index."""
         for path in paths:
             remove_beneath(self.path, path)
         if there:
-            self.git.change("--literal-pathspecs", "checkout", "--force", commit, "--", *sorted(there))
+            words = ("--force", *commit, "--pathspec-from-file=-", "--pathspec-file-nul")
+            self.git.change("--literal-pathspecs", "checkout", *words, stdin=os.fsencode("\0".join(there)))
 
     @property
     def _prepared_for(self) -> Path:
@@ -234,6 +237,8 @@ class GitWorkspace:
 
     def _begin(self, owner: str = "") -> Settings:
         """What is in the workspace counts no more; it is removed, unless it is the *owner*'s."""
+        if self.name == "run":  # its last commit is kept or given up by now
+            self.store.tidy()
         settings = self._restore()
         if not (owner and bytes_of(self._owner_note) == owner.encode()):
             self._owner_note.unlink(missing_ok=True)
@@ -299,8 +304,12 @@ class GitWorkspace:
         """The tree of the files in each submodule that is there; those of an agent's own workspace alone."""
         if self.name != "run" or not os.path.lexists(self.path / ".gitmodules"):
             return {}
-        there = [path for path in submodules(self.git) if is_folder(self.path / path)]
-        return {shown(path): whole_tree(self.store.git(self.path / path, "submodule")) for path in there}
+        found = dict[str, str]()
+        for path in submodules(self.git):
+            with suppress(OSError):  # it is not there, or behind a link
+                disarm(self.path, path)
+                found[shown(path)] = whole_tree(self.store.git(self.path / path, "submodule"))
+        return found
 
     def _submodules_changed(self) -> list[str]:
         """Those whose files differ from what set-up brought."""
@@ -385,7 +394,9 @@ class GitWorkspace:
     ) -> Committed | CommitRefused | None:
         """Make the commit, after the user's hooks and signed if he signs, and the ref by which a crash leaves it."""
         if has_hooks(settings, self.store.common_dir):
-            found = self._hooked(taken.tree, parents, message, settings)
+            published = bytes_of(self._published_note).decode("ascii")
+            theirs = replace(self, name="hooks", path=self.path.with_name("hooks"))
+            found = theirs._hooked(taken.tree, parents, message, settings, published)  # noqa: SLF001  (its own)
             if not isinstance(found, tuple) or isinstance(found, CommitRefused):
                 return found
             after, written = found
@@ -398,23 +409,14 @@ class GitWorkspace:
         return Committed(sha, taken.files, taken.left)
 
     def _hooked(
-        self, tree: str, parents: tuple[str, ...], message: str, settings: Settings
+        self, tree: str, parents: tuple[str, ...], message: str, settings: Settings, published: str
     ) -> tuple[Taken, str] | CommitRefused | None:
-        """What the hooks make of the commit, in a folder of theirs that is set up as this one is."""
-        there = replace(self, name="hooks", path=self.path.with_name("hooks"))
-        there._begin()  # noqa: SLF001  (its own)
-        there._fill(parents[0], tree, settings, published=bytes_of(self._published_note).decode("ascii"))  # noqa: SLF001
-        children = self.store.source.children.lending(lambda: self.store.history.lent)
-        return HookRun(
-            there.path,
-            there.git,
-            there._throwaway,  # noqa: SLF001
-            children.within(self.policy.place),
-            hooks_environment(self.store.environment, there.path),
-            settings,
-            self.store.common_dir,
-            *parents,
-        ).run(message)
+        """What the hooks make of the commit, in this folder of theirs, which is set up as another workspace is."""
+        self._begin()
+        self._fill(parents[0], tree, settings, published=published)
+        children = self.store.source.children.lending(lambda: self.store.history.lent).within(self.policy.place)
+        environment = hooks_environment(self.store.environment, self.path)
+        return HookRun(self._throwaway, children, environment, settings, *parents).run(message)
 
     def _with_trailers(self, written: str, message: str) -> str:
         """The message that hooks have written, with our trailers put back that it lacks."""

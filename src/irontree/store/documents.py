@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from irontree.domain.checks import CheckReport
-from irontree.domain.ids import digest_of, revision_in
+from irontree.domain.ids import digest_of, filed_as, revision_in
 from irontree.domain.plan import Plan, canonical_json
 from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
@@ -169,12 +170,6 @@ class FilePlanStore(_InRepository):
         return self._layout.plans / f"{revision}.yml"
 
 
-def filed_as(plan: Plan, first: Plan | None) -> str:
-    """The name of a plan's file, if *first* is the plan that is filed under its revision."""
-    other_text = first is not None and digest_of(first) != digest_of(plan)
-    return digest_of(plan) if plan.digest and other_text else plan.spec_revision
-
-
 def approved_at(plan: Plan) -> datetime:
     """When the plan was approved, or else taken in; long ago if it does not say so in ISO 8601."""
     return moment_in_utc(plan.in_force_since) or _LONG_AGO
@@ -194,7 +189,7 @@ _KEY_BYTES: Final = 32
 class FileResultStore(_InRepository):
     """The port `ResultStore` on files, each sealed with a key that no workspace sees (R18).
 
-    *key* is the file that holds it, in the user's state folder; without one, what is there was written by a version
+    *key* is the file that holds it, in the user's state folder; without one, what has no seal was written by a version
     that did not seal, and is believed.
     """
 
@@ -215,7 +210,7 @@ class FileResultStore(_InRepository):
         report, seal = _unsealed(data, shown)
         if (report.issue_number, report.anchor) != (issue_number, anchor):
             raise LogDamaged(f"{shown} is about issue-{report.issue_number} at {report.anchor}", remedy=_REMEDY)
-        if key is not None and not hmac.compare_digest(_seal_of(report, key), seal):
+        if seal if key is None else not hmac.compare_digest(_seal_of(report, key).encode(), seal.encode()):
             raise LogDamaged(f"{shown} was changed, or this program did not write it", remedy=_REMEDY)
         return report
 
@@ -225,21 +220,30 @@ class FileResultStore(_InRepository):
         self._put(report, read_bytes(self._key, _KEY_BYTES) or b"")
 
     def begin_sealing(self) -> None:
-        """Make the key if there is none, and seal the results that are there: before any program of an agent runs.
+        """Make the key if there is none, and seal what an earlier version stored: before a program of an agent runs.
 
         Raises EnvironmentRefused where no key can be kept.
         """
         if self._key.exists():
             return
         with exclusive(self._layout.append_lock):
-            if self._key.exists():  # another process was faster
-                return
-            key = secrets.token_bytes(_KEY_BYTES)
-            for path in self._layout.state.glob("reports/issue-*/*.yml"):
-                with suppress(LogDamaged):
-                    report, _ = _unsealed(read_bytes(path, RESULTS_BYTES) or b"", self._layout.shown(path))
+            if not self._key.exists():  # another process may have been faster
+                key = secrets.token_bytes(_KEY_BYTES)
+                self._seal_all(key, lambda seal: not seal)
+                self._disk.write_durably(self._key, key)
+
+    def vouch(self) -> None:
+        """Seal all results that are there, whoever wrote them: the user trusts them. Raises EnvironmentRefused."""
+        self.begin_sealing()
+        with exclusive(self._layout.append_lock):
+            self._seal_all(read_bytes(self._key, _KEY_BYTES) or b"", lambda _: True)
+
+    def _seal_all(self, key: bytes, due: Callable[[str], bool]) -> None:
+        for path in self._layout.state.glob("reports/issue-*/*.yml"):
+            with suppress(LogDamaged):
+                report, seal = _unsealed(read_bytes(path, RESULTS_BYTES) or b"", self._layout.shown(path))
+                if due(seal):
                     self._put(report, key)
-            self._disk.write_durably(self._key, key)
 
     def _put(self, report: CheckReport, key: bytes) -> None:
         content = report.model_dump(mode="json") | {_SEAL: _seal_of(report, key)}
@@ -322,6 +326,10 @@ class FileDeliveries(_InRepository):
 # --- Leftovers of crashes and caches under `.mino/` (protocol, repair)
 
 
+_PLACES: Final = (".*", "*/.*", "*/*/.*", "*/*/*/.*")
+"""Where temporaries of ours can be; further down is what agents left, as deep as they like."""
+
+
 class FileUpkeep(_InRepository):
     """The port `Upkeep` on files; *temporary* is the folder of temporary files, by default those of this system."""
 
@@ -335,7 +343,7 @@ class FileUpkeep(_InRepository):
         Scratch folders whose makers are gone are removed too.
         """
         with exclusive(self._layout.append_lock), disk_errors(self._layout.state):
-            found = [path for path in self._layout.state.rglob(".*") if _is_left(path)]
+            found = [path for place in _PLACES for path in self._layout.state.glob(place) if _is_left(path)]
             for path in found:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
         return len(found) + sum(map(remove_abandoned_scratch, self._temporary))

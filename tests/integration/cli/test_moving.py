@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import io
 import json
 import re
@@ -15,14 +14,17 @@ from pathlib import Path
 import pytest
 
 from irontree.app import Origin
-from irontree.bootstrap import open_app, open_set_aside
-from irontree.cli.archive import export
-from irontree.errors import EnvironmentRefused
+from irontree.bootstrap import open_app, open_set_aside, results_of
+from irontree.cli.archive import export, take_in
+from irontree.errors import EnvironmentRefused, LogDamaged
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import propose
 from irontree.services.views.overview import SERVING
 from irontree.store.archive import read_archive
+from irontree.store.documents import encode_value
+from irontree.store.layout import Layout
 from tests.support.repositories import commit, git
+from tests.support.store import SHA, check_report
 
 MOVED = ("forge", "reports", "plans", "events", "loops", "archive")
 
@@ -360,7 +362,6 @@ class Dying:
 
 @pytest.mark.parametrize("after", range(5))
 def test_an_import_that_was_killed_is_repeated(shell, archive, elsewhere, after):
-    take_in = importlib.import_module("irontree.cli.archive").take_in
     with pytest.raises(Killed):
         take_in(read_archive(archive), Dying(open_set_aside(elsewhere.root), after))
     if after in (2, 3):
@@ -416,3 +417,21 @@ def test_its_approvals_do_not_count_unless_it_is_trusted(archive, elsewhere):
     assert elsewhere("verify", "issue-1").code == 1
     assert "does not count here" in elsewhere("show", "issue-1").out
     assert elsewhere("import", str(archive), "--trust").code == 1, "it has been worked on since"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_its_results_of_checks_do_not_count_unless_it_is_trusted(shell, tmp_path, elsewhere, trusted):
+    """Whoever packs an archive can write into it that all checks of a commit passed."""
+    forged = check_report(issue_number=1)
+    path = Layout(shell.root).reports(1) / f"{SHA}.yml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(encode_value(forged))
+    assert shell("export", str(tmp_path / "moved.tar")).code == 0
+    (open_set_aside(shell.root).state_folder / "results.key").unlink(missing_ok=True)  # as on another machine
+    take_in(read_archive(tmp_path / "moved.tar"), open_set_aside(elsewhere.root), trusted=trusted)
+    results = results_of(open_set_aside(elsewhere.root))
+    if trusted:
+        assert results.load(1, SHA) == forged
+    else:
+        with pytest.raises(LogDamaged, match="this program did not write it"):
+            results.load(1, SHA)

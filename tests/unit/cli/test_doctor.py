@@ -42,6 +42,13 @@ def test_without_git_nothing_goes(tmp_path):
     assert (finding.verdict, finding.remedy) == ("bad", "install git")
 
 
+def test_a_git_that_is_too_old_is_named_with_what_is_needed(program, tmp_path):
+    path = program("git")
+    (tmp_path / "git").write_text("#!/bin/sh\necho git version 2.37.1\n")
+    finding = found_in({"PATH": path})["git"]
+    assert (finding.verdict, finding.found) == ("bad", "git is 2.37.1, and 2.38 is needed")
+
+
 def test_agents_on_the_path_are_named_and_none_is_no_obstacle(program, tmp_path):
     assert found_in({"PATH": str(tmp_path)})["agents"].verdict == "note"
     assert found_in({"PATH": program("codex")})["agents"].found == "codex"

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import io
 import stat
+from dataclasses import replace
 
 import pytest
 
+from irontree.cli.inbox import signing_in
 from irontree.cli.ui import redirection, sign_out
+from irontree.domain.halt import RULE
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import Address, ServerState
 from irontree.flows.server.links import SIGN_IN, link_on, signed_in
 from irontree.flows.server.password import make_password
+from irontree.services.questions.questions import Question
 from tests.support.prefect_stub import prefect_that
 
 PAGE = "http://127.0.0.1:4280/runs?tag=a"
+ASKED = Question(RULE["pending_acceptance"], "key", issue_number=1, task_key="a", loop_id=None)
 
 
 class Terminal(io.StringIO):
@@ -49,6 +54,14 @@ def test_a_server_that_is_open_or_gone_has_no_links(folder, tmp_path_factory):
 def test_a_link_on_a_terminal_signs_in_and_one_in_a_log_or_a_pipe_does_not(folder):
     assert link_on(io.StringIO(), PAGE, folder) == PAGE
     assert SIGN_IN in link_on(Terminal(), PAGE, folder)
+
+
+def test_the_questions_on_a_terminal_lead_to_their_forms_signed_in(folder):
+    asked = (replace(ASKED, form_url=PAGE), ASKED)
+    assert signing_in(asked, io.StringIO(), folder) == asked
+    linked, without = signing_in(asked, Terminal(), folder)
+    assert SIGN_IN in linked.form_url
+    assert without.form_url is None
 
 
 def test_the_link_is_on_no_command_line_when_a_browser_is_opened(tmp_path):

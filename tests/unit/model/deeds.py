@@ -7,12 +7,10 @@ from typing import Any
 
 from irontree.ports import Blocker
 from tests.support.memory_project import push_from_elsewhere
-from tests.unit.model.ending import restore
+from tests.unit.model.ending import SPOILT_CONTENTS, restore
 
 Deed = Callable[[Any, int, int], None]
 """Is given the model and two numbers that say of what, and which."""
-
-CONTENTS = (None, None, b"", b"garbage: [", b"iron_tree: {}\n")
 
 
 def close_or_open(model: Any, place: int, which: int) -> None:
@@ -85,7 +83,7 @@ def spoil_an_event(model: Any, place: int, which: int) -> None:
     """Delete an event file, or write something else into it."""
     for number in model.some_number(place):
         files = model.scene.log.files(number).files
-        name, content = sorted(files)[-1 - which % len(files)], CONTENTS[(place + which) % len(CONTENTS)]
+        name, content = sorted(files)[-1 - which % len(files)], SPOILT_CONTENTS[(place + which) % len(SPOILT_CONTENTS)]
         model.ledger.damaged.add(number)
         model.spoilt.setdefault((number, len(model.scene.log.archives(number)), name), files[name])
         files[name] = content or b""

@@ -21,6 +21,7 @@ from tests.unit.model.invariants import Ledger, check, look
 
 Spoilt = dict[tuple[int, int, str], bytes]
 """What files held before they were spoilt: by issue, how many streams it had before this one, and name."""
+SPOILT_CONTENTS = (None, None, b"", b"garbage: [", b"iron_tree: {}\n")
 ROUNDS = 8
 STEPS_OF_AN_ISSUE = 12
 ANSWERS_TO_A_LOOP = 60
@@ -43,10 +44,14 @@ def bring_to_an_end(scene: Scene, chances: Chances, ledger: Ledger, spoilt: Spoi
 
 
 def restore(scene: Scene, spoilt: Spoilt) -> None:
-    """Put back every file that was spoilt, unless its stream was archived or another event has its number by now."""
+    """Put back every file that is still spoilt, unless its stream was archived.
+
+    Where all events of a stream were lost, it begins anew: another event then has the number of the lost one.
+    """
     for (number, archives, name), content in spoilt.items():
         files = scene.log.files(number).files
-        is_free = name in files or not any(known.startswith(name[:4]) for known in files)
+        there = {known: text for known, text in files.items() if known.startswith(name[:4])}
+        is_free = all(known == name and text in SPOILT_CONTENTS for known, text in there.items())
         if is_free and len(scene.log.archives(number)) == archives:
             files[name] = content
     spoilt.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from http import HTTPStatus
 
 import httpx
@@ -48,6 +49,18 @@ def test_a_server_that_is_open_to_everyone_is_not_open_to_pages_of_other_sites()
     assert foreign == HTTPStatus.FORBIDDEN
     assert status(app, "GET", "http://evil.example:4280/runs") == HTTPStatus.MISDIRECTED_REQUEST
     assert status(app, "POST", "http://127.0.0.1:4280/irontree/sign-out") == HTTPStatus.UNAUTHORIZED
+
+
+@pytest.mark.parametrize("origin", ["http://[", "null", "http://127.0.0.1:4281", "127.0.0.1:4280"])
+def test_what_is_no_origin_of_ours_is_refused_whatever_it_is(origin):
+    app = guard(password=None)
+    assert status(app, "POST", "http://127.0.0.1:4280/api/flow_runs/", Origin=origin) == HTTPStatus.FORBIDDEN
+
+
+def test_a_link_leads_to_a_page_of_any_name():
+    link = make_link("http://127.0.0.1:4280", "k", OWN, "/runs/€?q=%20a", now=time.time())
+    own = link.replace("127.0.0.1", OWN)
+    assert status(guard(), "GET", own) == HTTPStatus.SEE_OTHER
 
 
 def test_a_page_behind_a_proxy_writes_if_the_proxy_passes_its_name_on():

@@ -145,6 +145,10 @@ class _OpenTags(HTMLParser):
     def __bool__(self) -> bool:
         return bool(self._open or self.rawdata)  # a tag without an end takes in what follows
 
+    def feed(self, data: str) -> None:
+        if not self.rawdata:
+            super().feed(data)
+
     def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002  (the parser passes it)
         if tag not in _VOID_TAGS:
             self._open.append(tag)

@@ -23,6 +23,7 @@ from irontree.domain.restoration import RestoredStream, gap_event, restored
 from irontree.domain.state import ADOPTED, MANAGED, TaskState
 from irontree.domain.timestamps import moment
 from irontree.errors import RemoteFailed
+from irontree.files import is_folder, remove_beneath
 from irontree.ports import EffectLedger, Problem
 from irontree.services.consistency.audit import AuditFinding
 from irontree.services.consistency.drift import is_question_deleted, look_outside, set_labels_back
@@ -311,10 +312,12 @@ def drop_old_transcripts(app: App) -> tuple[str, ...]:
     if not days:
         return ()
     before = app.clock.now() - timedelta(days=days)
-    files = [file for number in _done_before(app, before) for file in _transcripts(app, number)]
+    root = app.repository.root
+    found = (file for number in _done_before(app, before) for file in _transcripts(app, number))
+    files = tuple(str(file.relative_to(root)) for file in found)
     for file in files:
-        file.unlink(missing_ok=True)
-    return tuple(str(file.relative_to(app.repository.root)) for file in files)
+        remove_beneath(root, file)
+    return files
 
 
 def _done_before(app: App, limit: datetime) -> Iterator[int]:
@@ -326,5 +329,8 @@ def _done_before(app: App, limit: datetime) -> Iterator[int]:
 
 
 def _transcripts(app: App, number: int) -> Iterator[Path]:
-    for folder in (app.repository.root / ".mino" / "reports" / f"issue-{number}").glob("**/attempt-*"):
-        yield from (folder / name for name in LONG if (folder / name).is_file())
+    """Those of its stream and of earlier ones; what is deeper or behind a link, an agent has put there."""
+    reports = app.repository.root / ".mino" / "reports" / f"issue-{number}"
+    for folder in (*reports.glob("attempt-*"), *reports.glob("*/attempt-*")):
+        if is_folder(folder):
+            yield from (folder / name for name in LONG if (folder / name).is_file())

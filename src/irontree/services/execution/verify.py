@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from irontree.app import App
@@ -27,8 +26,10 @@ from irontree.domain.checks import (
     result_of,
 )
 from irontree.domain.events import (
+    CheckupPreflightBlocked,
     CheckupUnblocked,
     Reported,
+    RunCompleted,
     VerifyFailedRetryable,
     VerifyFailedTerminal,
     VerifyPassed,
@@ -41,8 +42,8 @@ from irontree.domain.protection import changes_checks
 from irontree.domain.secrets import AddedSecret, added_secrets
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import counted, few
-from irontree.errors import Cancelled, EnvironmentRefused, GitFailed, LogDamaged, NotEligible
-from irontree.ports import CheckRunner, Workspace
+from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, NotEligible
+from irontree.ports import CheckRunner, Stream, Workspace
 from irontree.services.execution.publication import (
     Never,
     NotNow,
@@ -140,7 +141,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
     checking = _Checking(app, checks, subject, commands, workspace)
     protected = _protected(app, subject, sha)
     refused = (_refusal(protected),) if protected and subject.plan.policy.protected == "refuse" else None
-    results, warnings = (refused, ()) if refused else checking.run_all(sha)
+    results, warnings = (refused, ()) if refused else checking.run_all()
     report = CheckReport(
         issue_number=subject.state.issue_number,
         anchor=sha,
@@ -199,7 +200,7 @@ class _Checking:
     commands: tuple[Shell, ...]
     workspace: Workspace
 
-    def run_all(self, sha: str) -> tuple[tuple[CheckResult, ...], tuple[str, ...]]:
+    def run_all(self) -> tuple[tuple[CheckResult, ...], tuple[str, ...]]:
         """The results in order, up to the first failure (contract, mino-verify step 4), and what they rewrote.
 
         Tracked files are put back after each command: no later one profits from what an earlier one wrote.
@@ -207,9 +208,8 @@ class _Checking:
         results, rewrote = list[CheckResult](), list[str]()
         for command in self.commands:
             results.append(self._run(command))
-            if changed := self.workspace.differing():
-                rewrote.append(f"`{command.run}` rewrote files that were put back: {', '.join(changed)}")
-                self.workspace.put(sha, changed)
+            if changed := self.workspace.put_back():
+                rewrote.append(f"`{command.run}` rewrote files that were put back: {few(changed)}")
             if not results[-1].passed:
                 break
         return tuple(results), tuple(rewrote)
@@ -253,7 +253,7 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
         verdict = Pending((_nothing_added(app, state),))
     if isinstance(verdict, Failed):
         return failed(app, subject, report, retryable=verdict.retryable)
-    if secrets := unknown_secrets(app, state, subject.anchor):
+    if secrets := unknown_secrets(app, subject):
         return stop_before_publication(app, subject, secrets)
     if report.protected and subject.plan.policy.protected == "ask":
         others = verdict.reasons if isinstance(verdict, Pending) else ()
@@ -268,35 +268,28 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
             return _published(app, subject, report)
 
 
-def unknown_secrets(app: App, state: TaskState, anchor: str) -> tuple[AddedSecret, ...]:
+def unknown_secrets(app: App, subject: Subject) -> tuple[AddedSecret, ...]:
     """What the work adds that looks like a secret, unless somebody answered that exactly this may be published."""
+    state = subject.state
     if not state.began_from or not state.has_code:
         return ()
-    found = tuple(_secrets_between(app, state.began_from, anchor))
-    stream = app.log.read(state.issue_number)
-    asked = last_of(stream, "checkup_preflight_blocked")
-    if not found or asked is None or asked.told.reasons != _places(found):
-        return found
-    later = (record.event for record in stream.records if record.event.sequence > asked.event.sequence)
-    answers = (event for event in later if isinstance(event, CheckupUnblocked))
-    known = any(answer.resolution != "retry" for answer in answers)
-    return () if known else found
+    texts, values = app.repository.texts, app.repository.secrets(subject.plan.policy.workspace)
+    found = tuple(secret for text in texts(state.began_from, subject.anchor) for secret in added_secrets(*text, values))
+    return () if _places(found) == _allowed(app.log.read(state.issue_number)) else found
 
 
-def _secrets_between(app: App, base: str, sha: str) -> Iterator[AddedSecret]:
-    """By the texts themselves: what a diff shows, attributes in the commit could decide."""
-    for path in app.repository.changed_files(base, sha):
-        before, now = (_text_at(app, each, path) for each in (base, sha))
-        yield from added_secrets(path, before, now)
-
-
-def _text_at(app: App, sha: str, path: str) -> str:
-    """The file's text; empty for one that is not there, or no text."""
-    try:
-        document = app.repository.document_at(sha, path)
-    except GitFailed:
-        return ""
-    return document.text if document else ""
+def _allowed(stream: Stream) -> tuple[str, ...]:
+    """The places of what, by somebody's answer, may be published; of this attempt's commit alone."""
+    asked = allowed = tuple[str, ...]()
+    for found in stream.records:
+        match found.event:
+            case RunCompleted():
+                asked = allowed = ()
+            case CheckupPreflightBlocked(blocking_check=check) if check == SECRET_IN_COMMIT:
+                asked = found.told.reasons
+            case CheckupUnblocked(resolution=resolution) if resolution != "retry":
+                allowed = asked
+    return allowed
 
 
 def _places(found: Sequence[AddedSecret]) -> tuple[str, ...]:
@@ -427,14 +420,9 @@ def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool
     return publish_commit(app, plan, state, report, lambda sha: check(app, subject, sha), on_top)
 
 
-NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-def not_publishable(
-    app: App, subject: Subject, outcome: RedAtMerge | Never, by: Mapping[str, Any] = NOBODY
-) -> TaskState:
+def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never, **by: Any) -> TaskState:
     """Record why the checked commit cannot be published as it is (R14); *by* is who accepted it, in an event's keys."""
-    state, more = subject.state, {**subject.took, **by}
+    state, more = subject.state, subject.took | by
     if isinstance(outcome, Never):
         return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, more=more)
     if outcome.target_alone_red:

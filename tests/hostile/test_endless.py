@@ -1,0 +1,50 @@
+"""What would keep the program waiting or busy without end: it stops nobody's work, and ends in words or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from irontree.checks.shell import foreign_sources
+from irontree.domain.requirements.markdown import lines_said
+from irontree.domain.secrets import added_secrets
+from irontree.domain.text import without_secrets
+
+pytestmark = pytest.mark.timeout(40)
+LONG = 300_000
+
+
+def repeated(text: str) -> str:
+    return text * (LONG // len(text))
+
+
+def test_a_line_that_may_begin_a_token_everywhere_is_read_once():
+    line = repeated("-eyJ")
+    assert without_secrets(line) == line
+    assert list(added_secrets("a.env", "", line)) == []
+
+
+@pytest.mark.parametrize("begun", ["<div \n\n", '<div x="\n\n<b>\n\n'])
+def test_a_comment_of_tags_without_an_end_is_read_once(begun):
+    assert not any(lines_said(f"{repeated(begun)}\n\n/approve", "/"))
+
+
+@pytest.mark.parametrize("name", ["evil.pth", "evil.dist-info/direct_url.json"])
+@pytest.mark.parametrize("what", ["pipe", "link", "nested", "no path"])
+def test_what_a_check_left_among_its_packages_is_not_waited_for(tmp_path: Path, name, what):
+    """After the checks, the program looks there for installs from the user's checkout."""
+    path = tmp_path / "workspace" / ".venv" / "lib" / "python3.11" / "site-packages" / name
+    path.parent.mkdir(parents=True)
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "link":
+        path.symlink_to("/dev/zero")
+    elif what == "nested":
+        path.write_text("[" * 60_000)
+    else:
+        circle = tmp_path / "circle"
+        circle.symlink_to(circle)
+        path.write_text(f"/a\0b\n{circle}\n")
+    assert foreign_sources(tmp_path / "workspace", tmp_path / "checkout", {"PATH": ""}) == ()
