@@ -1,4 +1,4 @@
-"""What an earlier version left at work goes on: its log replays, and what was to be approved is asked again, with the reason.
+"""What an earlier version left at work goes on: its log replays, and open approvals are asked again, with the reason.
 
 `tests/data/upgrade` is a `.mino/` as the version before names of 16 digits wrote it, and the history of its repository.
 """
