@@ -21,6 +21,7 @@ BARS = {
     "e": "bar_e_decide",
     "f": "bar_f_memory",
     "g": "bar_g_scale",
+    "h": "bar_h_large",
 }
 
 

@@ -34,11 +34,11 @@ Write one file.
 _JUDGED = "- [ ] It is pretty (manual)\n"
 
 
-def lay_out(folder: Path, name: str) -> App:
-    """A new repository with its remote, set up for Iron Tree."""
+def lay_out(folder: Path, name: str, settings: str = "") -> App:
+    """A new repository with its remote, set up for Iron Tree, with more *settings* in YAML."""
     root = new_repository(folder, name)
     set_up(root)
-    (root / ".mino" / "config.yml").write_text(_CONFIG, encoding="utf-8")
+    (root / ".mino" / "config.yml").write_text(_CONFIG + settings, encoding="utf-8")
     return open_app(root, origin=Origin("benchmark"))
 
 

@@ -237,18 +237,16 @@ def _checks(facts: Facts) -> _Checks | None:
 
 def _node(facts: Facts) -> _Checks:
     try:
-        package = json.loads(facts.files["package.json"])
-        scripts, has_parts = package.get("scripts", {}), "workspaces" in package or "pnpm-workspace.yaml" in facts.files
+        scripts = json.loads(facts.files["package.json"]).get("scripts", {})
     except (ValueError, AttributeError):
-        scripts, has_parts = {}, False
+        scripts = {}
     program, install = _node_program(facts)
     commands = tuple(
         Shell(name=CHECK if script == "test" else script, run=f"{program} run {script}")
         for script in ("build", "test", "lint")
         if isinstance(scripts, dict) and script in scripts and _NO_TEST not in str(scripts[script])
     )
-    cache = () if has_parts else ("node_modules",)  # parts have folders of their own
-    return _Checks("package.json has these scripts", commands, (install,), cache)
+    return _Checks("package.json has these scripts", commands, (install,), ("node_modules",))
 
 
 def _node_program(facts: Facts) -> tuple[str, str]:

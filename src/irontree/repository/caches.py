@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from pathlib import Path
 from typing import Final
 
@@ -34,9 +35,14 @@ DEPENDENCIES: Final = (
     *("packages.lock.json", "package.swift", "package.resolved", "makefile", ".gitmodules"),
 )
 """Files that say what set-up installs, in small letters."""
+_NAMES, _PATHS = (
+    re.compile("|".join(translate(pattern) for pattern in DEPENDENCIES if ("/" in pattern) is whole))
+    for whole in (False, True)
+)
 KEPT: Final = 8
 """Caches of one repository; of more, those that were not used for longest are removed."""
 COPY_SECONDS: Final = 600
+_NOISE: Final = ("__pycache__", "*.egg-info")
 _COPY: Final = ("cp", "-cRp") if sys.platform == "darwin" else ("cp", "-a", "--reflink=auto")
 
 
@@ -68,23 +74,48 @@ class SetupCaches:
         """Copy it into the workspace, in place of what has its paths there."""
         cache = self.folder / key
         os.utime(cache)
-        self._copy(cache, self.workspace)
+        self._copy(cache, self.workspace, self._found_in(cache))
 
-    def keep(self, key: str) -> None:
-        """Copy what set-up has made out of the workspace; one that is half made is never visible."""
+    def keep(self, key: str, made: Collection[str]) -> None:
+        """Copy out of the workspace what the policy names of all that set-up has *made*.
+
+        A cache that is half made is never visible.
+        """
         make_private(self.folder)
         remove_half_made(self.folder)
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=MAKING) as folder:
-            made = Path(folder) / key
-            made.mkdir()
-            self._copy(self.workspace, made)
+            cache = Path(folder) / key
+            cache.mkdir()
+            self._copy(self.workspace, cache, filter(self._is_named, made))
             if not self.has(key):
-                made.rename(self.folder / key)
+                cache.rename(self.folder / key)
         self._remove_unused()
 
-    def _copy(self, source: Path, target: Path) -> None:
-        for path in self.policy.cache_paths:
-            folder, _, name = path.rstrip("/").rpartition("/")
+    def missed(self, made: Iterable[str]) -> tuple[str, ...]:
+        """What of all that set-up has *made* is not there where a cache serves."""
+        return tuple(path for path in made if not (self._is_named(path) or self._is_above(path) or _is_noise(path)))
+
+    @property
+    def _named(self) -> tuple[str, ...]:
+        return tuple(path.strip("/") for path in self.policy.cache_paths)
+
+    def _is_named(self, path: str) -> bool:
+        """A name without a slash is meant in every folder, as in `.gitignore`: packages have a `node_modules` each."""
+        return path in self._named or path.rpartition("/")[2] in self._named
+
+    def _is_above(self, path: str) -> bool:
+        return any(named.startswith(f"{path}/") for named in self._named)
+
+    def _found_in(self, cache: Path) -> Iterator[str]:
+        for folder, folders, files in os.walk(cache):
+            paths = {name: str(Path(folder, name).relative_to(cache)) for name in (*folders, *files)}
+            found = {name: path for name, path in paths.items() if self._is_named(path)}
+            yield from found.values()
+            folders[:] = [name for name in folders if name not in found]
+
+    def _copy(self, source: Path, target: Path, paths: Iterable[str]) -> None:
+        for path in {*self._named, *paths}:
+            folder, _, name = path.rpartition("/")
             try:
                 with folder_beneath(source, folder), folder_beneath(target, folder, create=True) as here:
                     remove_at(here, name)
@@ -117,6 +148,11 @@ def _not_copied(path: str, source: Path, why: str | None) -> EnvironmentRefused:
     )
 
 
+def _is_noise(path: str) -> bool:
+    """Whether nothing needs it: what a program writes where it runs, and `pip install -e` beside what it installs."""
+    return any(fnmatchcase(path.rpartition("/")[2], pattern) for pattern in _NOISE)
+
+
 def _dependencies(git: Git, tree: str) -> Iterator[tuple[str, str]]:
     """The files of the tree that say what set-up installs, each with the id of its content."""
     for entry in git.repo.paths("ls-tree", "-r", "-z", "--full-tree", tree):
@@ -126,5 +162,4 @@ def _dependencies(git: Git, tree: str) -> Iterator[tuple[str, str]]:
 
 
 def _says_what_to_install(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return any(fnmatchcase(path if "/" in pattern else name, pattern) for pattern in DEPENDENCIES)
+    return bool(_NAMES.match(path.rpartition("/")[2]) or _PATHS.match(path))

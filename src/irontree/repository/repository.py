@@ -303,7 +303,8 @@ class GitRepository:
         """The private workspace of that name; made when it is first prepared."""
         settings = cache(lambda: self.git.repo.settings)
         scrubbed = scrubbed_environment(self.environment)
-        return GitWorkspace(name, self._cache() / name, self._store(), policy, scrubbed, self.keep, settings)
+        path, note = self._cache() / name, self.locks.note
+        return GitWorkspace(name, path, self._store(), policy, scrubbed, self.keep, settings, note)
 
     def remove_leftovers(self) -> int:
         """Remove what a killed git left half made in the state folder and beside the workspaces; returns how many."""

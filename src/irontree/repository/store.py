@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Thread
+from uuid import uuid4
 
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import GitFailed
@@ -22,6 +24,9 @@ from irontree.repository.settings import Settings
 
 MAKING = ".making-"
 """Prefix of a folder that is being made; after a kill it is garbage."""
+_GONE = ".gone-"
+"""Prefix of a folder that is being removed."""
+_removing = list[Thread]()
 _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
 _LOOSE, _PACKS = 27, 50
 """Loose objects in one of 256 folders, and packs, from which on git tidies up; ours is told not to."""
@@ -206,6 +211,30 @@ def remove_half_made(folder: Path) -> int:
     for half_made in found:
         remove(half_made)
     return len(found)
+
+
+def discard(path: Path) -> None:
+    """Have nothing at *path* at once. What was there, and what a kill left of it, is removed while others go on.
+
+    A large folder takes seconds, as the disk has them. One removal goes on at a time; a program ends after it.
+    """
+    if os.path.lexists(path):
+        path.rename(path.with_name(f"{_GONE}{uuid4().hex}"))
+    if left := (*path.parent.glob(f"{_GONE}*"),):
+        _finish_removing()
+        _removing.append(Thread(target=_remove_all, args=(left,), name="remove"))
+        _removing[-1].start()
+
+
+def _finish_removing() -> None:
+    while _removing:
+        _removing.pop().join()
+
+
+def _remove_all(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):  # another program of ours may remove it too; what is left goes next time
+            remove(path)
 
 
 def patterns(paths: Sequence[str]) -> bytes:

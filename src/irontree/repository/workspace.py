@@ -24,13 +24,15 @@ from irontree.repository.copying import copy_files, require_inside, write_inside
 from irontree.repository.git import DURABLY, Git, hooks_environment, said, shown
 from irontree.repository.hooks import HookRun, has_hooks
 from irontree.repository.settings import Settings
-from irontree.repository.store import PrivateStore, bytes_of, remove_half_made
+from irontree.repository.store import PrivateStore, bytes_of, discard, remove_half_made
 from irontree.repository.taking import Taken, asking_for, disarm, empty, submodules, take, whole_tree
 from irontree.repository.throwaway import ThrowAwayGit
 
 T = TypeVar("T")
 
 SETUP_SECONDS = 1800
+_AT_ONCE = ("-c", "checkout.workers=4")
+"""Many files are written by several processes: they wait for the disk."""
 _CONFLICT = 1
 """How `git merge-tree` ends where it cannot merge."""
 _NOTE_BYTES = 100
@@ -68,6 +70,8 @@ class GitWorkspace:
     """Fetches a commit to a ref of the user's repository."""
     settings: Callable[[], Settings]
     """The user's settings, read once: those that a workspace was prepared with hold until it is settled."""
+    note: Callable[[str], None]
+    """Is told what somebody should know."""
 
     @_told_in_words
     def prepare(
@@ -233,7 +237,7 @@ class GitWorkspace:
         settings = self._restore()
         if not (owner and bytes_of(self._owner_note) == owner.encode()):
             self._owner_note.unlink(missing_ok=True)
-            remove(self.path)
+            discard(self.path)
             self._drop_index()
         for note in (
             self._prepared_for,
@@ -282,7 +286,7 @@ class GitWorkspace:
 
     def _place(self, tree: str, cancel: Cancellation | None) -> None:
         disarm(self.path)
-        self.git.change("read-tree", "--reset", "-u", tree, cancel=cancel)
+        self.git.change(*_AT_ONCE, "read-tree", "--reset", "-u", tree, cancel=cancel)
         if os.path.lexists(self.path / ".gitmodules"):  # they come by a set-up command, into empty folders
             empty(self.path, submodules(self.git))
         self.git.change("clean", "-ffdxq" if self.policy.pristine else "-ffdq")
@@ -345,12 +349,24 @@ class GitWorkspace:
             self._make_folder_anew()
             self._put_files(published, published, settings, cancel)
             self._set_up(cancel)
-            self._caches.keep(key)
+            self._keep(key)
             self._make_folder_anew()
         return key
 
+    def _keep(self, key: str) -> None:
+        """Make the cache of what set-up left, and tell what will be missing where it serves."""
+        disarm(self.path)
+        found = self.git.repo.paths("ls-files", "--others", "--directory", "--no-empty-directory", "-z")
+        made = [path.rstrip("/") for path in found if path.rstrip("/") not in self.policy.copy_files]
+        self._caches.keep(key, made)
+        if missed := self._caches.missed(made):
+            self.note(
+                f"workspace.setup also makes {few([*map(shown, missed)])}: where the cache serves, that is missing, "
+                "unless workspace.cache in .mino/config.yml names it too"
+            )
+
     def _make_folder_anew(self) -> None:
-        remove(self.path)
+        discard(self.path)
         self._drop_index()
         make_private(self.path)
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import EnvironmentRefused
+from irontree.files import remove
 from tests.support.repositories import PLAIN, commit, write
 
 COUNTING = "mkdir -p deps/lib && cat app.py package.json > deps/lib/made 2>/dev/null; echo made >> ../set-up.log"
@@ -122,6 +125,48 @@ def test_a_cache_behind_a_link_is_refused_in_words(project, base, tmp_path):
     policy = WorkspacePolicy(setup=(f"ln -s {outside} deps; mkdir -p deps/lib",), cache_paths=("deps/lib",))
     with pytest.raises(EnvironmentRefused, match=r"workspace\.cache: deps/lib cannot be copied"):
         verify(project, policy).prepare(base, published=base)
+
+
+MONOREPO = "for each in . packages/a packages/a/deep; do mkdir -p $each/deps; echo made > $each/deps/made; done"
+
+
+def test_a_name_is_meant_in_every_folder_and_no_tracked_one(project, base):
+    """As the `node_modules` of each package; a folder of sources may have that name too."""
+    commit(project.root, "packages/a/deep/file", "x\n")
+    commit(project.root, "src/deps/file", "old\n")
+    base = commit(project.root, "packages/a/package.json", "{}\n")
+    changed = project.work(base, **{"src/deps/file": "new\n"})
+    workspace = verify(project, WorkspacePolicy(setup=(MONOREPO,), cache_paths=("deps",)))
+    workspace.prepare(base, published=base)
+    workspace.prepare(changed, published=base)
+    found = {str(path.relative_to(workspace.path)) for path in workspace.path.rglob("deps/made")}
+    assert found == {"deps/made", "packages/a/deps/made", "packages/a/deep/deps/made"}
+    assert (workspace.path / "src/deps/file").read_text() == "new\n"
+
+
+def test_a_package_that_became_a_link_gets_no_cache_written_through_it(project, base, tmp_path):
+    (outside := tmp_path / "outside").mkdir()
+    base = commit(project.root, "packages/a/file", "x\n")
+    run = project.run_workspace()
+    run.prepare(base)
+    remove(run.path / "packages/a")
+    (run.path / "packages/a").symlink_to(outside)
+    made = run.commit("[run] #1: work", base=base)
+    policy = WorkspacePolicy(setup=("mkdir packages/a/deps; echo made > packages/a/deps/made",), cache_paths=("deps",))
+    with pytest.raises(EnvironmentRefused, match=r"workspace\.cache: packages/a/deps cannot be copied"):
+        verify(project, policy).prepare(made.sha, published=base)
+    assert list(outside.iterdir()) == []
+
+
+def test_who_builds_a_cache_is_told_what_set_up_makes_beside_it(project, base):
+    notes = list[str]()
+    setup = "mkdir -p deps made/dist tests x.egg-info __pycache__; touch deps/a made/dist/b .env c.log x.egg-info/d"
+    policy = WorkspacePolicy(setup=(setup,), cache_paths=("deps",), copy_files=(".env",))
+    write(project.root, **{".env": "x\n"})
+    replace(verify(project, policy), note=notes.append).prepare(base, published=base)
+    replace(verify(project, policy), note=notes.append).prepare(base, published=base)
+    [told] = notes
+    assert told.startswith("workspace.setup also makes c.log, made: where the cache serves, that is missing")
 
 
 def test_only_the_caches_that_were_used_last_are_kept(project, base):

@@ -87,9 +87,9 @@ def test_of_node_scripts_only_those_that_exist_and_test_something():
     assert found["workspace.cache"] == ["node_modules"]
 
 
-def test_nothing_is_cached_where_packages_within_have_folders_of_their_own():
+def test_of_a_monorepo_the_same_is_cached_because_the_name_is_meant_in_each_package():
     package = '{"scripts": {"test": "t"}, "workspaces": ["packages/*"]}'
-    assert "workspace.cache" not in settings(files={"package.json": package, "package-lock.json": ""})
+    assert settings(files={"package.json": package, "package-lock.json": ""})["workspace.cache"] == ["node_modules"]
 
 
 def test_a_later_yarn_is_asked_for_what_it_understands():
