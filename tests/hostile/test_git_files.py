@@ -234,7 +234,7 @@ def test_what_needs_a_program_that_is_not_named_is_refused_before_any_work(attac
     ],
 )
 def test_nothing_that_some_system_takes_for_our_state_is_part_of_the_work(attacked, plant):
-    """Where case is ignored, a checkout would write an answer of the user's into `.mino/`; as a link it leads it away."""
+    """Where case is ignored, a checkout would write an answer of the user's into it; a link leads it away."""
     attacked.act(f"{plant}; echo done > work.txt")
     assert attacked.commit().files == ("work.txt",)
     attacked.assert_unharmed()
