@@ -24,7 +24,7 @@ from pydantic import Field, ValidationError, create_model
 
 from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, UNITS, Unit
-from irontree.domain.halt import Choice, Need
+from irontree.domain.halt import VALUES, Choice, Need
 from irontree.errors import in_words
 from irontree.flows.runs.recovery import pages_of_issues
 from irontree.services.answers.answers import NOT_TAKEN, Answer
@@ -58,7 +58,7 @@ _FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
         str,
         Field(
             "",
-            pattern="^([0-9a-f]{8,64}|[0-9a-f]{8}(-[0-9a-f]{8}){1,2})?$",
+            pattern=f"^({VALUES['revision'].pattern})?$",
             title="Name, typed as it is given above, to approve",
         ),
     ),

@@ -899,6 +899,9 @@ class Repository(Protocol):
         Attributes in the commits have no part in it.
         """
 
+    def secrets(self, policy: WorkspacePolicy) -> frozenset[str]:
+        """Values that belong in no commit: of our variables with a secret's name, and in files of `workspace.copy`."""
+
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with its lines added and removed."""
 

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import (
@@ -256,6 +257,13 @@ def test_it_tells_what_is_here_and_what_changed(project, repository):
     assert repository.lacking(("0" * 40,))
     assert repository.changed_files(base, sha) == ("app.py", "new file.txt")
     assert "+print('bye')" in repository.diff(base, sha)
+
+
+def test_what_is_copied_into_workspaces_belongs_in_no_commit(project, repository):
+    (project.root / ".env").write_text("API_KEY='never in a commit'\n")
+    (project.root / "folder").mkdir()
+    found = repository.secrets(WorkspacePolicy(copy_files=(".env", "folder", "gone")))
+    assert "never in a commit" in found
 
 
 def test_it_counts_the_lines_that_came_and_went_but_for_files_without_lines(project, repository):

@@ -35,13 +35,19 @@ def scene(tmp_path: Path) -> Scene:
         *("\N{MATHEMATICAL BOLD SMALL A}", "\N{CHEROKEE LETTER GO}", "\N{LATIN SMALL LETTER DOTLESS I}"),
         *("\N{ZERO WIDTH SPACE}", "\N{RIGHT-TO-LEFT OVERRIDE}", "\N{NO-BREAK SPACE}", "\N{SOFT HYPHEN}"),
         *("\N{EN DASH}", "\N{DIVISION SLASH}", "\N{COMBINING SHORT SOLIDUS OVERLAY}", "\N{TAG LATIN SMALL LETTER A}"),
+        *(
+            "\N{HANGUL FILLER}",
+            "\N{HANGUL CHOSEONG FILLER}",
+            "\N{HANGUL JUNGSEONG FILLER}",
+            "\N{HALFWIDTH HANGUL FILLER}",
+        ),
     ],
 )
 def test_what_passes_for_another_character_is_named(char):
     assert lookalikes(f"make {char}test {char}") == (f"U+{ord(char):04X} {unicodedata.name(char)}",)
 
 
-@pytest.mark.parametrize("text", ["make test", "\N{LATIN CAPITAL LETTER U WITH DIAERESIS}ber", "要求"])
+@pytest.mark.parametrize("text", ["make test", "\N{LATIN CAPITAL LETTER U WITH DIAERESIS}ber", "要求", "요구"])
 def test_what_passes_for_nothing_else_is_not(text):
     assert lookalikes(text) == ()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.domain.secrets import added_secrets
+from irontree.domain.secrets import added_secrets, known_secrets
 from irontree.domain.state import Phase
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.run import run
@@ -63,6 +63,46 @@ def test_what_is_plainly_none_stops_nobody(path, line):
 def test_a_line_that_was_there_before_is_not_added():
     text = f"TOKEN={TOKEN}\n"
     assert list(added_secrets(".env", text, f"# moved\n{text}")) == []
+
+
+@pytest.mark.parametrize("path", [f"{TOKEN}.txt", f"notes/{RANDOM}/empty"])
+def test_the_name_of_a_new_file_is_looked_at_and_not_repeated(path):
+    [found] = added_secrets(path, "", "", {RANDOM})
+    assert found.words.startswith("the name of ")
+    assert TOKEN not in found.words
+    assert RANDOM not in found.words
+    assert list(added_secrets(path, "kept", "kept", {RANDOM})) == []
+
+
+def test_what_settings_hold_is_known_by_its_name_or_because_it_is_random():
+    text = f"""# DEBUG=on
+export DB_PASSWORD="correct horse battery"
+STRIPE: '{RANDOM}',
+HOME_PAGE=https://www.corp.net/index.html
+API_KEY_FILE=/run/secrets/key-2024
+TOKEN=your-token-goes-here
+"""
+    assert known_secrets({"CI_TOKEN": "hunter22", "EDITOR": RANDOM[::-1]}, [text]) == {
+        "correct horse battery",
+        RANDOM,
+        "hunter22",
+    }
+
+
+def test_what_is_copied_into_the_workspace_is_not_published(tmp_path):
+    """...whatever file an agent writes it to, and whatever it looks like."""
+    scene = make_scene(tmp_path)
+    (scene.root / ".env").write_text("DB_PASSWORD=correct horse battery\n")
+    scene.agent = ScriptedAgent(does(greet_txt="hello\nit is correct horse battery\n"))
+    scene.policy = scene.policy.model_copy(
+        update={"workspace": scene.policy.workspace.model_copy(update={"copy_files": (".env",)})}
+    )
+    verified(scene)
+    assert scene.state().blocking_check == "secret-in-commit"
+    [asked] = waiting(scene.app)
+    told = question_text(scene.app, asked)
+    assert "greet.txt, line 2: a value that is a secret here" in told
+    assert "horse" not in told
 
 
 @pytest.fixture

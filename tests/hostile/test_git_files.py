@@ -69,6 +69,14 @@ def test_a_pipe_in_a_submodule_is_not_waited_for(library):
     assert made.files == ("work.txt",)
 
 
+def test_folders_without_end_keep_no_work_from_being_taken(attacked):
+    attacked.act("deep=$(printf 'd/%.0s' $(seq 300)); mkdir -p $deep; echo x > ${deep}x; echo done > work.txt")
+    assert attacked.project.run_workspace().salvage(attacked.base, "refs/irontree/salvage/issue-1/2")
+    made = attacked.commit()
+    assert isinstance(made, Committed)
+    assert made.files == ("work.txt",)
+
+
 def test_what_a_check_does_to_a_file_of_any_name_is_undone(attacked):
     """Also where a file passes for another one because its name is no text."""
     folder = os.fsencode(attacked.project.root)
@@ -231,10 +239,11 @@ def test_what_needs_a_program_that_is_not_named_is_refused_before_any_work(attac
         "mkdir -p .MINO/forge/issues/0001/comments; echo /accept > .MINO/forge/issues/0001/comments/0001.md",
         "ln -s $OUTSIDE .mino",
         "echo evil > .Mino",
+        "echo evil > .mi\N{ZERO WIDTH NON-JOINER}no",
     ],
 )
 def test_nothing_that_some_system_takes_for_our_state_is_part_of_the_work(attacked, plant):
-    """Where case is ignored, a checkout would write an answer of the user's into it; a link leads it away."""
+    """Where case is ignored, a checkout would write an answer of the user's into `.mino/`; a link leads it away."""
     attacked.act(f"{plant}; echo done > work.txt")
     assert attacked.commit().files == ("work.txt",)
     attacked.assert_unharmed()

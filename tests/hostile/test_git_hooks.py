@@ -41,9 +41,9 @@ def test_what_a_hook_does_to_its_git_folder_changes_nothing(attacked):
     hook(attacked.project.root / ".git" / "hooks", "commit-msg", f"{plant}; {lead}; rm '{attacked.sprung}'; exit 0")
     base, made = attacked.base, attacked.commit()
     attacked.sprung.unlink(missing_ok=True)  # the hooks' own git may run it: what counts is what ours does from here on
-    if isinstance(made, Committed):
-        assert made.files == ("work.txt",)
-        assert git(attacked.project.store, "show", "--no-patch", "--format=%P", made.sha) == base
+    assert isinstance(made, Committed)
+    assert made.files == ("work.txt",)
+    assert git(attacked.project.store, "show", "--no-patch", "--format=%P", made.sha) == base
     attacked.project.repository.keep(made.sha, "refs/irontree/issue-1/2", source=attacked.project.run_workspace())
     attacked.prepare()
     attacked.assert_unharmed()

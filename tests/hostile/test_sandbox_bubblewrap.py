@@ -17,9 +17,12 @@ from irontree.domain.places import OPEN
 from irontree.processes import ChildProcesses
 from irontree.processes.family import SHELL
 from tests.support.containers import bubblewrap_place
+from tests.support.nobody import as_nobody, needs_root
 from tests.support.processes import AMPLE, MemoryRegistry
 
 SECRET = "what-nobody-may-have"
+CLOSED = Path("/etc/shadow")
+has_closed_file = pytest.mark.skipif(not CLOSED.exists(), reason="there is no such file here")
 PYTHON = shlex.quote(os.path.realpath(sys.executable))
 
 
@@ -193,9 +196,48 @@ def test_a_program_has_no_capability_even_if_root_starts_it(stage):
 
 
 def test_what_only_root_may_read_stays_unread(stage):
-    done = stage.run("cat /etc/shadow && echo read; ls -A /etc/ssl/private /etc/ssh")
+    done = stage.run("cat /etc/shadow && [ -s /etc/shadow ] && echo read; ls -A /etc/ssl/private; cat /etc/ssh/*key")
     assert "read" not in done.output.split()
-    assert "key" not in done.output
+    assert "key" not in done.output.replace("/etc/ssh/*key", "")
+    assert "KEY" not in done.output
+
+
+def test_of_the_system_a_program_reads_what_everybody_may_read_and_no_more(stage):
+    """Root's files are its own, and a user's groups are its groups."""
+    found = [Path(folder) / name for folder, _, names in os.walk("/etc") for name in names]
+    closed = [
+        path for path in found if not path.is_symlink() and path.stat().st_size and not path.stat().st_mode & 0o004
+    ]
+    if not closed:
+        pytest.skip("there is no such file here")
+    read = stage.run(f"cat {' '.join(shlex.quote(str(path)) for path in closed)} 2> /dev/null; true")
+    assert read.ok
+    assert read.output == ""
+    assert stage.run("cat /etc/passwd").ok
+
+
+@has_closed_file
+@needs_root
+def test_what_is_hidden_is_shown_where_it_is_named(stage):
+    secret = CLOSED.read_text()
+    assert stage.run(f"cat {CLOSED}", shown={"read": (str(CLOSED),)}).output == secret
+
+
+@has_closed_file
+@needs_root
+def test_what_a_user_may_read_by_a_group_alone_is_not_shown():
+    """The group of shadowed passwords stands for those that read logs or keys."""
+    place, group = bubblewrap_place().spec, CLOSED.stat().st_gid
+
+    def work(folder: Path) -> None:
+        children = ChildProcesses(MemoryRegistry(), environment=os.environ).within(place)
+        environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+        secret = CLOSED.read_text()
+        done = children.run(["cat", str(CLOSED)], cwd=folder, environment=environment, limits=AMPLE)
+        assert done.ended == "exited"
+        assert secret not in done.output
+
+    as_nobody(work, group)
 
 
 @pytest.mark.parametrize("confined", [True, False])

@@ -15,7 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 
 STATE = Path(os.environ["DOCKER_FAKE_STATE"])
-WITH_VALUE = frozenset({"--name", "--workdir", "--mount", "--user", "--userns", "--network", "--env", "--memory"})
+WITH_VALUE = frozenset(
+    {"--name", "--workdir", "--mount", "--user", "--userns", "--network", "--env", "--memory", "--pids-limit"}
+)
 MARK = "IRONTREE_CHILD"
 PATH = "/usr/local/bin:/usr/bin:/bin"
 ABSENT = "0" * 64

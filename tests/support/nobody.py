@@ -17,10 +17,11 @@ needs_root = pytest.mark.skipif(
 )
 
 
-def as_nobody(act: Callable[[Path], None]) -> None:
-    """Run *act* in a process of a user without rights, in a folder of its own; fails with what failed there.
+def as_nobody(act: Callable[[Path], None], *groups: int) -> None:
+    """Run *act* in a process of a user without rights, who is in *groups*, in a folder of its own.
 
-    What it imports has to be imported by then: that user may not be able to read the environment.
+    Fails with what failed there. What it imports has to be imported by then: that user may not be able to read the
+    environment.
     """
     folder = Path(tempfile.mkdtemp(prefix="irontree-nobody-", dir="/tmp"))
     shutil.copyfile(os.environ["GIT_CONFIG_GLOBAL"], folder / ".gitconfig")
@@ -30,7 +31,7 @@ def as_nobody(act: Callable[[Path], None]) -> None:
     try:
         child = os.fork()
         if child == 0:
-            _live(act, folder, writing)
+            _live(act, folder, writing, groups)
         os.close(writing)
         with os.fdopen(reading) as answer:
             said = answer.read()
@@ -40,10 +41,10 @@ def as_nobody(act: Callable[[Path], None]) -> None:
     assert said == "done", said
 
 
-def _live(act: Callable[[Path], None], folder: Path, writing: int) -> None:
+def _live(act: Callable[[Path], None], folder: Path, writing: int, groups: tuple[int, ...]) -> None:
     said = ""
     try:
-        os.setgroups([])
+        os.setgroups(groups)
         os.setgid(NOBODY)
         os.setuid(NOBODY)
         os.chdir(folder)

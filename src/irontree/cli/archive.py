@@ -18,7 +18,7 @@ from irontree.cli.drive import says_yes
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing, next_commands, soundness
 from irontree.cli.parser import JSON, argument, wait
 from irontree.domain.checks import DETECTION, commands_for
-from irontree.domain.gates import name_of, require_typed
+from irontree.domain.gates import name_of, names
 from irontree.domain.plan import ExecutionPolicy, Plan
 from irontree.domain.text import few
 from irontree.errors import ApprovalRefused, ConfigRefused, EnvironmentRefused, NotEligible
@@ -179,8 +179,7 @@ def _ask(context: Context, archive: Archive, planned: PlannedImport) -> None:
     """Return once the user wants exactly this; raises ApprovalRefused otherwise. Nothing is written yet."""
     given, name = context.options.approve, name_of(archive.digest)
     if given is not None:
-        require_typed(given.strip().lower(), archive.digest)
-        if not archive.digest.startswith(given.strip().lower()):
+        if not names(given, archive.digest):
             raise ApprovalRefused(f"{given} was approved, but this archive is {name}", remedy="look at it again")
         return
     if not context.options.json:
@@ -298,7 +297,9 @@ VERBS: Final = {
         run_import,
         argument("file", metavar="FILE", type=Path, help="the archive that `irontree export` wrote"),
         argument("--approve", metavar="NAME", help="take in exactly the archive that has this name, for scripts"),
-        argument("--trust", action="store_true", help="ask nothing, and let the approvals that it brings count here"),
+        argument(
+            "--trust", action="store_true", help="ask nothing, and let its approvals and results of checks count here"
+        ),
         wait(),
         JSON,
     ),

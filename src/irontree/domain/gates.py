@@ -117,9 +117,12 @@ def name_of(digest: str) -> str:
     return digest[:NAME_DIGITS]
 
 
-def require_typed(given: str, digest: str) -> None:
-    """Raise ApprovalRefused if *given*, in small letters, is too short to name the approval *digest*, or no name."""
-    name = name_of(digest)
+def names(given: str, digest: str) -> bool:
+    """Whether *given*, in any case, names the approval *digest*; raises ApprovalRefused if it is too short, or no name.
+
+    More digits than a name has are compared too.
+    """
+    given, name = given.strip().lower(), name_of(digest)
     if not given:
         raise ApprovalRefused("what is approved was not named", remedy=f"look at it, and type its name: {name}")
     if re.fullmatch(_EARLIER, given):
@@ -138,6 +141,7 @@ def require_typed(given: str, digest: str) -> None:
             "share fewer",
             remedy=f"look at it, and type its name: {name}",
         )
+    return digest.startswith(given)
 
 
 def key_of_approval(digest: str, loop: str = "") -> str:

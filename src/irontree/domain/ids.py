@@ -101,6 +101,12 @@ def digest_of(plan: Plan) -> str:
     return plan.digest or computed_digest(plan)
 
 
+def filed_as(plan: Plan, first: Plan | None) -> str:
+    """The name of a plan's file, if *first* is the plan that is filed under its revision."""
+    other_text = first is not None and digest_of(first) != digest_of(plan)
+    return digest_of(plan) if plan.digest and other_text else plan.spec_revision
+
+
 def intent_hash(intent: str) -> str:
     """SHA-256 (64 hex) of the normalised request (`loop_started`)."""
     return _sha256(normalize(intent))

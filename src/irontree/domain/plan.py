@@ -31,11 +31,6 @@ def _is_unset(value: object) -> bool:
     return value is None
 
 
-def _is_false(value: object) -> bool:
-    """The same for a mark that most plans lack."""
-    return value is False
-
-
 OnHalt = Literal["stop", "go_on"]
 
 
@@ -53,7 +48,7 @@ def _is_ask(value: object) -> bool:
 
 
 def _is_empty(value: object) -> bool:
-    """The same for a list with nothing in it."""
+    """The same for a list with nothing in it, and a mark that most plans lack."""
     return not value
 
 
@@ -343,7 +338,7 @@ class Plan(Value):
     """Set for an adopted issue, which has a plan of its own; the issues of all other plans are made from them."""
     approval: Approval | None = None
     """None: the issue is taken in, and nobody has approved it yet."""
-    imported: bool = Field(default=False, exclude_if=_is_false)
+    imported: bool = Field(default=False, exclude_if=_is_empty)
     """Whether it came with an archive that nobody vouched for: its approval says who gave it elsewhere, and permits
     nothing here (R21)."""
 

@@ -1,8 +1,9 @@
 """Secrets in what was added to a file: what looks like one, where it stands and of what kind, never its value (R20).
 
-Looked at are all lines that were added, for the shapes that comments hide (`domain/text.py`) and for a login in an
-address. In a setting, a random text behind a usual name counts too. What is plainly an example is none, and lock files
-and tests are looked at for shapes alone, because hashes and fixtures are random as well.
+Looked at are all lines that were added, and the names of new files, for values that are known to be secret, for the
+shapes that comments hide (`domain/text.py`) and for a login in an address. In a setting, a random text behind a usual
+name counts too. What is plainly an example is none, and lock files and tests are looked at for shapes alone, because
+hashes and fixtures are random as well.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from irontree.domain.text import LOGIN_IN_URL, SECRET
+from irontree.domain.text import LOGIN_IN_URL, SECRET, secret_values, without_secrets
 
 _SHAPE: Final = re.compile(SECRET)
 _LOGIN: Final = re.compile(LOGIN_IN_URL)
@@ -35,12 +36,15 @@ _TESTS: Final = re.compile(
     r"(?i)(?:^|/)(?:tests?|specs?|fixtures?|testdata|__tests__|mocks?)/|(?:^|/)test_|[._-](?:test|spec)\.\w+$"
 )
 _SETTINGS: Final = re.compile(r"(?i)\.(?:env|ini|cfg|conf|ya?ml|toml|properties|tfvars|sh)$|(?:^|/)\.env(?:\.\w+)?$")
+_SETTING: Final = re.compile(r"\s*(?:export\s+)?[\"']?(?P<name>[\w.-]+)[\"']?\s*[:=]\s*(?P<value>.+)")
+_VALUE_LENGTH: Final = 16
+"""Of a random text in a file of settings that counts whatever its name is."""
 _BITS: Final = 3.5
 """Of entropy for each character: words and paths have less, random texts of this length have more."""
 
 
 class AddedSecret(NamedTuple):
-    """Where something looks like a secret, and what it looks like."""
+    """Where something looks like a secret, and what it looks like; line 0 is the name of the file."""
 
     path: str
     line: int
@@ -49,28 +53,55 @@ class AddedSecret(NamedTuple):
     @property
     def words(self) -> str:
         """The place and the kind, for people."""
-        return f"{self.path}, line {self.line}: {self.kind}"
+        place = f"{self.path}, line {self.line}" if self.line else f"the name of {self.path}"
+        return f"{place}: {self.kind}"
 
 
-def added_secrets(path: str, before: str, now: str) -> Iterator[AddedSecret]:
-    """What looks like a secret in the lines of *now* that are not in *before*, one for each line."""
-    known = frozenset(before.splitlines())
+def known_secrets(environment: Mapping[str, str], settings: Iterable[str]) -> frozenset[str]:
+    """Values that belong in no commit: of variables with a secret's name; in texts as of `.env`, random ones too."""
+    found = set(secret_values(environment))
+    for text in settings:
+        given = {line["name"]: line["value"].strip("\"', ;") for line in map(_SETTING.match, text.splitlines()) if line}
+        found |= secret_values(given)
+        found.update(value for value in given.values() if len(value) >= _VALUE_LENGTH and _is_random(value))
+    return frozenset(value for value in found if not (value.startswith("/") or _EXAMPLE.search(value)))
+
+
+def added_secrets(path: str, before: str, now: str, values: Collection[str] = ()) -> Iterator[AddedSecret]:
+    """What has one of *values*, or looks like a secret, in the lines of *now* that are not in *before*: one a line.
+
+    The name of a file with nothing *before* is looked at too.
+    """
+    shown = without_secrets(path, values)
+    if not before and (kind := _known(path, values) or _shape(path)):
+        yield AddedSecret(shown, 0, kind)
+    known, held = frozenset(before.splitlines()), [value for value in values if value in now]
     for number, line in enumerate(now.splitlines(), start=1):
-        kind = "" if line in known else _kind(path, line)
+        kind = "" if line in known else _known(line, held) or _kind(path, line)
         if kind:
-            yield AddedSecret(path, number, kind)
+            yield AddedSecret(shown, number, kind)
+
+
+def _known(text: str, values: Collection[str]) -> str:
+    return "a value that is a secret here" if any(value in text for value in values) else ""
 
 
 def _kind(path: str, line: str) -> str:
-    for found in _SHAPE.finditer(line):
+    if kind := _shape(line):
+        return kind
+    if any(_is_login(line[found.start() :]) for found in _LOGIN.finditer(line)):
+        return "a login in an address"
+    return "" if _LOCK_FILES.search(path) or _TESTS.search(path) else _named(path, line)
+
+
+def _shape(text: str) -> str:
+    for found in _SHAPE.finditer(text):
         if found[0].startswith("-----BEGIN"):
             return "a private key"
         if not _EXAMPLE.search(found[0]):
             beginning = _BEGINNING.match(found[0])
             return f"a token that begins with `{beginning[0] if beginning else ''}`"
-    if any(_is_login(line[found.start() :]) for found in _LOGIN.finditer(line)):
-        return "a login in an address"
-    return "" if _LOCK_FILES.search(path) or _TESTS.search(path) else _named(path, line)
+    return ""
 
 
 def _is_login(text: str) -> bool:

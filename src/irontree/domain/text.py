@@ -48,7 +48,9 @@ _CONTROLS: Final = "\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
 _UNWANTED: Final = f"[{_CONTROLS}\ufeff\ud800-\udfff]"
 _TAGS: Final = "\u2060-\u2064\U000e0000-\U000e007f\U000e0100-\U000e01ef"
 """Invisible everywhere, and able to hold a whole text: a model reads it, a person does not."""
-DECEPTIVE: Final = f"[{_CONTROLS}\x0b{_TAGS}]|[\u200b-\u200d\ufeff]{{2,}}"
+_FILLERS: Final = "\u115f\u1160\u3164\uffa0"
+"""Letters of Hangul that show nothing."""
+DECEPTIVE: Final = f"[{_CONTROLS}\x0b{_TAGS}]|[\u200b-\u200d\ufeff{_FILLERS}]{{2,}}"
 """Characters not allowed in a document: approvers must see what they approve.
 
 Marks between words and in emoji stand alone; several in a row can hold a text as well.
@@ -69,7 +71,8 @@ def lookalikes(text: str) -> tuple[str, ...]:
 def _may_deceive(char: str) -> bool:
     name = unicodedata.name(char, "")
     accented = unicodedata.normalize("NFD", char)
-    return not (name.startswith(_PLAIN_SCRIPTS) or (len(accented) > 1 and accented[0].isascii()))
+    plain = name.startswith(_PLAIN_SCRIPTS) and char not in _FILLERS
+    return not (plain or (len(accented) > 1 and accented[0].isascii()))
 
 
 def _numbered(char: str) -> str:

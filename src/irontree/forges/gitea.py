@@ -35,7 +35,6 @@ from irontree.ports import (
 
 _RUNS_IT: Final = {"admin", "owner"}
 """What gives every right in a repository, whatever teams say of its parts."""
-_WRITERS: Final = {"write", *_RUNS_IT}
 _UNITS_ADD_UP: Final = (1, 25)
 _SCOPE_PROBES: Final = {"issues/0": "write:issue", "pulls/0": "write:repository"}
 _PLAIN: Final = "ededed"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,15 +28,10 @@ _SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
     *("/nix/store", "/gnu/store", "/snap"),
 )
-_SECRETS_OF_ROOT: Final = (
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/ssh",
-    "/etc/ssl/private",
-)
-"""What only root may read is hidden from a program that is root."""
+_SETTINGS: Final = ("/etc", "/opt", "/usr/local/etc")
+"""Folders of the system in which services keep keys and passwords."""
+_SETTINGS_DEPTH: Final = 4
+_READ_AND_ENTER: Final = stat.S_IROTH | stat.S_IXOTH
 _TMP: Final = "/tmp"  # noqa: S108  (a private one)
 _HERE_ALONE: Final = re.compile(
     r"XDG_\w+|TMPDIR|CARGO_HOME|GOPATH|GOMODCACHE|GRADLE_USER_HOME|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO|DBUS_\w+"
@@ -100,10 +96,12 @@ class Bubblewrap:
             *(() if place.network else ("--unshare-net",)),
             *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"),
             *_system(),
+            *(word for folder in _SETTINGS for word in _hidden(folder)),
             *("--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--symlink", "../run", "/var/run"),
             *("--tmpfs", _TMP, "--tmpfs", "/var/tmp"),  # noqa: S108  (private ones)
             *(() if home == _TMP else ("--tmpfs", home)),
-            *_bound("--ro-bind", _topmost(self._readable(place, argv, environment, home, readable))),
+            *_bound("--ro-bind", _topmost(self._readable(argv, environment, home, readable))),
+            *_bound("--ro-bind", (_expanded(path, home) for path in place.read)),  # also what is hidden above
             *_bound("--bind", writable),
             *_bound("--bind", map(str, (*folders, cwd))),
             *("--remount-ro", "/", "--chdir", str(cwd), "--"),
@@ -112,12 +110,11 @@ class Bubblewrap:
         return words, {**kept, "HOME": home}
 
     def _readable(
-        self, place: PlaceSpec, argv: Sequence[str], environment: Mapping[str, str], home: str, more: Sequence[Path]
+        self, argv: Sequence[str], environment: Mapping[str, str], home: str, more: Sequence[Path]
     ) -> Iterator[str]:
         yield from _name_service()
         yield from (path for path in _needed(argv, environment, home) if not _is_below(home, (path,)))
         yield from (word for word in argv[1:] if word.startswith("/") and os.path.isfile(word))  # noqa: PTH113
-        yield from (_expanded(path, home) for path in place.read)
         yield from map(str, more)
 
 
@@ -157,12 +154,32 @@ def _system() -> tuple[str, ...]:
             words += ["--symlink", str(Path(path).readlink()), path]
         else:
             words += _bound("--ro-bind", (path,))
-    for path in _SECRETS_OF_ROOT if os.getuid() == 0 else ():
-        if Path(path).is_dir():
-            words += ["--tmpfs", path]
-        elif Path(path).exists():
-            words += ["--ro-bind", "/dev/null", path]
     return tuple(words)
+
+
+def _hidden(folder: str, depth: int = _SETTINGS_DEPTH) -> Iterator[str]:
+    """Words that hide what is below *folder* for us as root, or by a group of ours, and not for others.
+
+    A sandbox has none of root's rights, but root's files are its own, whatever its user is called inside.
+    """
+    try:
+        with os.scandir(folder) as found:
+            entries = [entry for entry in found if not entry.is_symlink()]
+    except OSError:
+        return
+    us = os.getuid()
+    for entry in entries:
+        try:
+            seen = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:  # it is gone meanwhile
+            continue
+        is_folder = stat.S_ISDIR(seen.st_mode)
+        needed = _READ_AND_ENTER if is_folder else stat.S_IROTH
+        if seen.st_mode & needed == needed:
+            if is_folder and depth > 1:
+                yield from _hidden(entry.path, depth - 1)
+        elif os.access(entry.path, os.R_OK) and (seen.st_uid != us or us == 0):
+            yield from ("--tmpfs", entry.path) if is_folder else ("--ro-bind", "/dev/null", entry.path)
 
 
 def _name_service() -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Final
 from irontree.domain.places import ContainerSpec
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Blocker
-from irontree.processes.family import MARK
+from irontree.processes.family import MARK, MOST_OF_ONE
 from irontree.processes.handing import ask
 from irontree.processes.running import Captured, capture
 
@@ -202,6 +202,7 @@ class Engine:
             *(() if container.network and network else ("--network", "none")),
             *("--env", f"HOME={_HOME}"),
             *(word for name in sorted({*environment, MARK} - HERE_ALONE) for word in ("--env", name)),
+            *(("--pids-limit", str(MOST_OF_ONE)) if container.engine == "docker" else ()),  # Podman has its own
             *container.options,
             container.image,
             *argv,

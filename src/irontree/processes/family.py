@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -29,12 +30,17 @@ BUBBLEWRAP = "bubblewrap"
 ProcessEnd = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
 
 
+MOST_OF_ONE: Final = 2048
+"""Processes of one program of others: more than a large build has, and few enough to be ended within seconds."""
+
+
 class ProcessLimits(NamedTuple):
-    """Seconds in all, seconds without output, and whether a stop is asked for."""
+    """Seconds in all, seconds without output, whether a stop is asked for, and how many processes are too many."""
 
     wall_seconds: float
     stall_seconds: float | None = None
     cancel: Cancellation | None = None
+    processes: int = MOST_OF_ONE
 
 
 # --- The processes of a child
@@ -76,6 +82,69 @@ def family(child: Child, *, sure: bool) -> list[Process]:
     return [process for pid in sorted(found) for process in _live_process(pid)]
 
 
+class Crowd:
+    """Notices a family that grows without end, also one of root, whom the limit of processes does not hold; on Linux.
+
+    It is counted only when the whole machine has that many tasks more than when the child began.
+    """
+
+    def __init__(self, child: Child, most: int) -> None:
+        """Watch for more than *most* processes."""
+        self._child = child
+        self._most = most
+        self._alarm = _tasks() + most
+
+    def is_too_large(self) -> bool:
+        """Whether it has more processes than it may."""
+        if (tasks := _tasks()) <= self._alarm:
+            return False
+        members = self._count()
+        self._alarm = tasks + max(self._most - members, 0)
+        return members > self._most
+
+    def _count(self) -> int:
+        """How many it has, or one too many: they become more while they are counted, so that is soon told."""
+        limit, marked = largest_file(self._child.mark), set[int]()
+        for pid in _running():
+            if _limit(pid) == limit:
+                marked.add(pid)
+                if len(marked) > self._most:
+                    return len(marked)
+        born = defaultdict[int, list[int]](list)
+        for pid in _running():
+            born[_parent(pid)].append(pid)
+        found, new = set[int](), [self._child.pid, *marked]
+        while new:
+            if (pid := new.pop()) not in found:
+                found.add(pid)
+                new += born[pid]
+        return len(found)
+
+
+def _running() -> Iterator[int]:
+    """The processes one after another: a whole list of them could be long before it is complete."""
+    with os.scandir("/proc") as entries:
+        yield from (int(entry.name) for entry in entries if entry.name.isdigit())
+
+
+def _parent(pid: int) -> int:
+    """The process that *pid* belongs to; 0 if that cannot be said."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stat:  # noqa: PTH123  (of many, and quickly)
+            return int(stat.read().rpartition(b")")[2].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
+def _tasks() -> int:
+    """How many processes and threads the machine has; 0 where it does not say."""
+    try:
+        with open("/proc/loadavg", encoding="ascii") as said:  # noqa: PTH123  (ten times a second)
+            return int(said.read().split()[3].partition("/")[2])
+    except OSError:
+        return 0
+
+
 def send(processes: Sequence[Process], number: signal.Signals) -> None:
     """Signal each of them; those that have ended meanwhile are no error."""
     for process in processes:
@@ -85,13 +154,35 @@ def send(processes: Sequence[Process], number: signal.Signals) -> None:
 
 def kill_family(child: Child, *, sure: bool) -> bool:
     """SIGKILL the child and all it started, until none is left; False if none lived."""
-    found = alive = family(child, sure=sure)
+    found = sure and _kill_group(child)
+    alive = family(child, sure=sure)
+    found = found or bool(alive)
     deadline = time.monotonic() + KILL_SECONDS  # one that hangs in the kernel cannot be killed
     while alive and time.monotonic() < deadline:
         send(alive, signal.SIGKILL)
         time.sleep(KILL_PAUSE)
         alive = family(child, sure=sure)
-    return bool(found)
+    return found
+
+
+def _kill_group(child: Child) -> bool:
+    """SIGKILL its group, and that of its sandbox, each at one moment: before one of them starts another."""
+    found = False
+    for group in (*_first_within(child), child.pgid):
+        with contextlib.suppress(OSError):
+            os.killpg(group, signal.SIGKILL)
+            found = True
+    return found
+
+
+def _first_within(child: Child) -> list[int]:
+    """The first process of its sandbox, which leads a group of its own, and with which all others there end."""
+    if child.engine != BUBBLEWRAP:
+        return []
+    children = Path(f"/proc/{child.pid}/task/{child.pid}/children")
+    with contextlib.suppress(OSError):
+        return [pid for pid in map(int, children.read_text("ascii").split()) if _group(pid) == pid]
+    return []
 
 
 def is_at_work(

@@ -25,6 +25,7 @@ from irontree.ports import Child
 from irontree.processes.family import (
     BUBBLEWRAP,
     SHELL,
+    Crowd,
     ProcessEnd,
     ProcessLimits,
     family,
@@ -167,6 +168,8 @@ def start(
 
 MOST_PROCESSES: Final = 8192
 """Of one user, with threads: more than a desktop and a large build have together, and few enough to end a fork bomb."""
+_MOST_FILES: Final = 65536
+"""Open at one moment, in one process."""
 _FIRST_TO_GO: Final = b"500"
 """When memory is short. It has no limit of its own: runtimes reserve much more than they use."""
 
@@ -174,15 +177,24 @@ _FIRST_TO_GO: Final = b"500"
 def limit(pid: int, mark: str) -> None:
     """Bound what the program that *pid* becomes, and all that it starts, may take; on Linux.
 
-    The number of processes is not bounded for root.
+    The system bounds the number of processes for all but root; `Crowd` watches it for all. A core file would hold
+    memory, and with it secrets.
     """
     if sys.platform != "linux":
         return
-    for kind, most in ((resource.RLIMIT_NPROC, MOST_PROCESSES), (resource.RLIMIT_FSIZE, largest_file(mark))):
+    bounds = {
+        resource.RLIMIT_NPROC: MOST_PROCESSES,
+        resource.RLIMIT_FSIZE: largest_file(mark),
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: _MOST_FILES,
+    }
+    for kind, most in bounds.items():
         with contextlib.suppress(OSError):
-            _, hard = resource.prlimit(pid, kind)
+            soft, hard = resource.prlimit(pid, kind)
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.prlimit(pid, kind, (least, least))
+            # Programs raise the number of open files themselves if they need more.
+            begins = min(soft, least) if kind == resource.RLIMIT_NOFILE and soft != resource.RLIM_INFINITY else least
+            resource.prlimit(pid, kind, (begins, least))
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_bytes(_FIRST_TO_GO)
 
@@ -221,6 +233,7 @@ class Running:
         self._messages = LineSplitter(self._hear, LONGEST_MESSAGE)
         self._heard_at = time.monotonic()
         self._input = memoryview(b"")
+        self._remark = ""
         self._selector = selectors.DefaultSelector()
 
     def until_end(self, stdin: bytes, limits: ProcessLimits, *, leave_daemons: bool) -> tuple[ProcessEnd, float]:
@@ -236,6 +249,7 @@ class Running:
                 kill_family(self._child, sure=True)
             self._process.wait()
             self._drain()
+            self._output.feed(self._remark.encode())
             self._messages.finish()
             self._output.finish()
         return ended, time.monotonic() - began
@@ -264,6 +278,7 @@ class Running:
 
     def _watch(self, limits: ProcessLimits, began: float) -> ProcessEnd:
         over_at: float | None = None
+        crowd = Crowd(self._child, limits.processes)
         while self._process.poll() is None:
             now = time.monotonic()
             if self._talk and self._talk.over:
@@ -276,6 +291,10 @@ class Running:
                 return "timeout"
             if limits.stall_seconds is not None and now - self._heard_at > limits.stall_seconds:
                 return "stalled"
+            if crowd.is_too_large():  # it counts as a program that the system killed
+                kill_family(self._child, sure=True)
+                self._process.wait()
+                self._remark = f"\nirontree: killed, because it had more than {limits.processes} processes\n"
             self._transfer(TICK_SECONDS)
         return "exited"
 

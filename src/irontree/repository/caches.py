@@ -105,12 +105,9 @@ class SetupCaches:
             raise _not_copied(entry.name, entry.parent, truncate(done.output))
 
     def _remove_unused(self) -> None:
-        found = sorted(self._caches(), key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in found[KEPT:]:
+        found = (path for path in self.folder.iterdir() if not path.name.startswith(MAKING))
+        for path in sorted(found, key=lambda path: path.stat().st_mtime)[:-KEPT]:
             remove(path)
-
-    def _caches(self) -> Iterator[Path]:
-        yield from (path for path in self.folder.iterdir() if not path.name.startswith(MAKING))
 
 
 def _not_copied(path: str, source: Path, why: str | None) -> EnvironmentRefused:

@@ -6,7 +6,8 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from irontree.domain.settings import leads_out
@@ -15,6 +16,7 @@ from irontree.files import folder_beneath, remove_at, write_beneath
 from irontree.ports import Document
 from irontree.repository.store import MAKING
 
+_TEXT_BYTES = 64 * 1024
 _NO_FOLDER = (errno.ELOOP, errno.ENOTDIR)
 
 
@@ -43,6 +45,13 @@ def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
             message = f"workspace.copy: {path} cannot be copied to {folder}: {error}"
             remedy = "see that it can be read, that the disk has room, and that no folder on the way is a link"
             raise EnvironmentRefused(message, remedy=remedy) from error
+
+
+def texts_of(paths: Sequence[str], source: Path) -> Iterator[str]:
+    """The beginnings of the files among *paths*, which are files of settings mostly; folders are not looked into."""
+    for path in paths:
+        with suppress(OSError), (source / path).open("rb") as file:
+            yield file.read(_TEXT_BYTES).decode("utf-8", "replace")
 
 
 def _copy(original: Path, folder: Path, path: str) -> None:

@@ -61,18 +61,25 @@ def _is_hook(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HookRun:
-    """One commit on *head* of the files in *folder*, which the index of *git* describes; *theirs* makes it a merge."""
+    """One commit on *head* of the files in the folder of *throwaway*; *theirs* makes it a merge."""
 
-    folder: Path
-    git: Git
     throwaway: ThrowAwayGit
     children: ChildProcesses
     """Those of the place that is approved for what an agent may have written."""
     environment: Mapping[str, str] = field(repr=False)
     settings: Settings
-    common_dir: Path
     head: str
     theirs: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where they run."""
+        return self.throwaway.workspace
+
+    @property
+    def git(self) -> Git:
+        """Git on the private store, with the index of that folder."""
+        return self.throwaway.store.git(self.folder, self.throwaway.name)
 
     def run(self, message: str) -> tuple[Taken, str] | CommitRefused | None:
         """What is to be committed after the hooks, and the message; None if nothing is left.
@@ -125,7 +132,7 @@ class HookRun:
         if self.theirs:
             write_beneath(self.folder, ".git/MERGE_HEAD", f"{self.theirs}\n".encode())
         hooks = self.folder / ".git" / "hooks"
-        users = hooks_folder(self.settings, self.common_dir)
+        users = hooks_folder(self.settings, self.throwaway.store.common_dir)
         if users is None:
             relative = str(self.settings.relative_hooks_path)
             self._put_kept(relative.partition("/")[0])

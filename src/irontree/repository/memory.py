@@ -13,6 +13,7 @@ from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.protection import LineCount
+from irontree.domain.secrets import known_secrets
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import (
     BackupFailure,
@@ -31,6 +32,7 @@ from irontree.ports import (
     WorkspaceName,
 )
 from irontree.repository.backup import KEPT, LOG_REF
+from irontree.repository.copying import texts_of
 from irontree.repository.git import STATE_FOLDER
 
 Files = Mapping[str, bytes]
@@ -227,6 +229,9 @@ class MemoryRepository:
         for path in self.changed_files(base, sha):
             before, now = (files.get(path, b"").decode("utf-8", "replace") for files in (old, new))
             yield path, before, now
+
+    def secrets(self, policy: WorkspacePolicy) -> frozenset[str]:
+        return known_secrets({}, texts_of(policy.copy_files, self.root))
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         old, new = self.commits[base].files, self.commits[sha].files

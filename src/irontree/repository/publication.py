@@ -226,7 +226,7 @@ def tracking_branch(policy: PublishPolicy) -> str:
 def blockers(moving: Moving, publish: PublishPolicy, workspace: WorkspacePolicy) -> tuple[Blocker, ...]:
     """All blockers, the most basic first, from the local repository alone.
 
-    What the user has checked out and changed is none: work starts from commits, in a clone (decision 0021).
+    What the user has checked out and changed is none: work starts from commits, in a workspace (decision 0021).
     """
     settings, cut_off = moving.git.repo.settings, moving.pending()
     return (
@@ -274,7 +274,7 @@ def _target(git: Git, publish: PublishPolicy, settings: Settings, workspace: Wor
 
 
 def _content(repo: GitReader, tip: str, settings: Settings, workspace: WorkspacePolicy) -> Iterator[Blocker]:
-    """Content that a private clone does not include by itself."""
+    """Content that a workspace does not include by itself."""
     hooks = settings.relative_hooks_path
     if hooks and not workspace.setup and (leads_out(hooks) or not repo.find(f"{tip}:{hooks.rstrip('/')}")):
         yield Blocker(

@@ -28,6 +28,7 @@ os.environ.update(_OF_ITS_OWN)
 T = TypeVar("T")
 
 _UNADORNED = ("--no-ext-diff", "--no-textconv")
+_BATCH = 500
 _QUESTIONS = 3
 """How often the child that answers is asked the same, when it has ended."""
 
@@ -99,6 +100,11 @@ class GitReader(git.Repo):
     def contains(self, tip: str, sha: str) -> bool:
         """Whether *tip* has *sha* in its history (a commit has itself); False if either is not here."""
         return self.says("merge-base", "--is-ancestor", sha, tip)
+
+    def listed(self, shas: Sequence[str], *options: str, but: Sequence[str] = ()) -> Iterator[str]:
+        """The output of `rev-list` for *shas*, in batches that fit a command line; without any it would list HEAD."""
+        for start in range(0, len(shas), _BATCH):
+            yield from self.git.rev_list(*options, *shas[start : start + _BATCH], *but, "--").split()
 
     def stands_at(self, there: str) -> bool:
         """Whether HEAD names *there*, a commit or a branch in full, without asking git; False if only git can tell."""

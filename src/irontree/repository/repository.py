@@ -11,6 +11,7 @@ from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.protection import LineCount
+from irontree.domain.secrets import known_secrets
 from irontree.errors import ConfigRefused, EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import (
     BackupFailure,
@@ -30,6 +31,7 @@ from irontree.processes.containers import scrubbed_environment
 from irontree.repository import backup, publication
 from irontree.repository.backup import LOG_REF, OURS
 from irontree.repository.checkout import changed_paths, without
+from irontree.repository.copying import texts_of
 from irontree.repository.git import FETCH, STATE_FOLDER, Git, git_environment, shown, way_past
 from irontree.repository.location import common_dir, main_worktree
 from irontree.repository.locks import UsersLocks
@@ -38,8 +40,6 @@ from irontree.repository.publication import local_branch, no_branch, tracking_br
 from irontree.repository.settings import Settings, parse_settings
 from irontree.repository.store import PrivateStore, remove_half_made
 from irontree.repository.workspace import GitWorkspace
-
-_BATCH = 500
 
 
 def open_repository(
@@ -293,11 +293,11 @@ class GitRepository:
         ref = tracking_branch(policy) if policy.remote else local_branch(policy)
         if (tip := self.read_ref(ref)) is None:
             return frozenset()
-        lacking = frozenset(shas).intersection(self._listed(shas, "--ignore-missing", but=("--not", tip)))
+        lacking = frozenset(shas).intersection(self.git.repo.listed(shas, "--ignore-missing", but=("--not", tip)))
         if not lacking:
             return lacking
         had = dict.fromkeys(self.git.repo.git.rev_list("--walk-reflogs", ref, with_exceptions=False).split())
-        return lacking.difference(self._listed(sorted(lacking), but=("--not", *had)))
+        return lacking.difference(self.git.repo.listed(sorted(lacking), but=("--not", *had)))
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
@@ -387,6 +387,10 @@ class GitRepository:
         """The same paths, each with its text in both, whatever attributes say of it; empty where there is none."""
         return ((shown(path), before, now) for path, before, now in self.git.repo.texts(base, sha))
 
+    def secrets(self, policy: WorkspacePolicy) -> frozenset[str]:
+        """Values that belong in no commit: of our variables with a secret's name, and in files of `workspace.copy`."""
+        return known_secrets(self.environment, texts_of(policy.copy_files, self.root))
+
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with its lines added and removed."""
         return tuple(count._replace(path=shown(count.path)) for count in self.git.repo.line_counts(base, sha))
@@ -402,16 +406,13 @@ class GitRepository:
 
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
         """Those of *shas* that are not commits here."""
-        return frozenset(shas).difference(self._listed(shas, "--no-walk=unsorted", "--ignore-missing"))
+        return frozenset(shas).difference(self.git.repo.listed(shas, "--no-walk=unsorted", "--ignore-missing"))
 
     def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
         """Those of *shas*, all of them here, that no ref reaches."""
-        return frozenset(shas).intersection(self._listed(shas, but=("--not", f"--exclude={backup.LOG_REF}", "--all")))
-
-    def _listed(self, shas: Sequence[str], *options: str, but: Sequence[str] = ()) -> Iterator[str]:
-        """The output of `rev-list` for *shas*, in batches that fit a command line; without any it would list HEAD."""
-        for start in range(0, len(shas), _BATCH):
-            yield from self.git.repo.git.rev_list(*options, *shas[start : start + _BATCH], *but, "--").split()
+        return frozenset(shas).intersection(
+            self.git.repo.listed(shas, but=("--not", f"--exclude={backup.LOG_REF}", "--all"))
+        )
 
     def back_up(self) -> None:
         """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (R13).

@@ -23,6 +23,8 @@ from irontree.repository.settings import Settings
 MAKING = ".making-"
 """Prefix of a folder that is being made; after a kill it is garbage."""
 _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
+_LOOSE, _PACKS = 27, 50
+"""Loose objects in one of 256 folders, and packs, from which on git tidies up; ours is told not to."""
 _TEMPORARY = ("tmp_", ".tmp-", "incoming-")
 
 
@@ -103,6 +105,11 @@ class PrivateStore:
         (self.git_dir / "objects" / "info" / "alternates").write_bytes(borrowed)
         copy_or_remove(self.common_dir / "shallow", self.git_dir / "shallow")
 
+    def tidy(self) -> None:
+        """Make the store anew if it is full of objects that nobody needs: what is kept is in the user's repository."""
+        if _is_full(self.git_dir):
+            self.renew()
+
     def renew(self) -> None:
         """Make the store anew, empty but for what it borrows; one that is half made is never visible."""
         with _made_bare(self.folder, self.source) as made:
@@ -150,10 +157,10 @@ class History:
         return ()
 
     def hold(self, base: str) -> None:
-        """Fetch *base* from the user's repository, unless it is there; made anew if git finds it damaged."""
+        """Fetch *base* from the user's repository, unless it is there; made anew if it is damaged or full."""
         if base in self.bases():
             return None
-        if (self.folder / "HEAD").is_file():
+        if (self.folder / "HEAD").is_file() and not _is_full(self.folder):
             with suppress(GitFailed):
                 return self._fetch(base)
         with _made_bare(self.folder.parent, self.source) as made:
@@ -180,6 +187,11 @@ def _made_bare(within: Path, source: Git) -> Iterator[Path]:
         words = ("init", "--quiet", "--bare", "--template=", f"--object-format={ids}")
         _git_at(made, source).change(*NO_HOOKS, *words)
         yield made
+
+
+def _is_full(git_dir: Path) -> bool:
+    objects = git_dir / "objects"
+    return len([*objects.glob("17/*")]) >= _LOOSE or len([*objects.glob("pack/*.pack")]) >= _PACKS
 
 
 def _git_at(git_dir: Path, source: Git) -> Git:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from irontree.domain.text import few
-from irontree.errors import EnvironmentRefused
 from irontree.files import folder_beneath, open_below, remove_at
 from irontree.ports import CommitRefused
 from irontree.repository.git import DURABLY, STATE_FOLDER, Git, shown
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 _READ_BY_GIT: Final = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
 """Names that git opens wherever it finds them: a pipe in their place would block it."""
 _DEPTH: Final = 200
-"""Folders within folders that are looked through."""
+"""Folders within folders that are looked through; what is deeper is nobody's work, and is removed."""
 _NOTHING: Final = "000000"
 """The mode of an entry that is not there."""
 _POINTER: Final = "160000"
@@ -51,13 +50,19 @@ def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | Co
     changes = tuple(git.repo.changes("diff-index", "--cached", base))
     if whole and (refused := _refused(git, base, changes)):
         return refused
-    ours = [change for change in changes if _folded(change.path.partition("/")[0]) == STATE_FOLDER]
+    ours = [change for change in changes if _is_ours(change.path)]
     files = [change for change in changes if change not in ours]
     _put_back(git, ours)
     if not files:
         return None
     tree = git.change(*DURABLY, "write-tree").splitlines()[-1]
     return Taken(tree, *(tuple(shown(change.path) for change in found) for found in (files, ours)))
+
+
+def _is_ours(path: str) -> bool:
+    """Whether some system takes it for our folder, or for what is in it: one that ignores case or invisible signs."""
+    first = path.partition("/")[0]
+    return _folded("".join(sign for sign in first if unicodedata.category(sign) != "Cf")) == STATE_FOLDER
 
 
 def _put_back(git: Git, changes: Iterable[Change]) -> None:
@@ -164,10 +169,6 @@ def _names(within: int) -> list[str]:
 
 def _nested(within: int, path: str, depth: int = 0) -> Iterator[str]:
     """The folders below with a `.git` that git may look into; what would block it is removed on the way."""
-    if depth > _DEPTH:
-        raise EnvironmentRefused(
-            f"{path}: folders within folders, {depth} deep", remedy="remove them from the workspace"
-        )
     with os.scandir(within) as found:
         entries = [(entry.name, entry.is_dir(follow_symlinks=False), _is_plain(entry)) for entry in found]
     for name, is_folder, is_plain in entries:
@@ -183,6 +184,9 @@ def _nested(within: int, path: str, depth: int = 0) -> Iterator[str]:
 
 
 def _nested_below(within: int, name: str, path: str, depth: int) -> Iterator[str]:
+    if depth > _DEPTH:
+        remove_at(within, name)
+        return
     try:
         below = open_below(within, name)
     except OSError:  # git cannot look into it either, and says so

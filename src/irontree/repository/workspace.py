@@ -174,7 +174,7 @@ class GitWorkspace:
             return None
         if not found.ok:
             raise GitFailed(f"git merge-tree failed in {self.path}: {said(found).strip()}", output=found.output)
-        made = self._written(Taken(found.output.split()[0], ()), (ours, theirs), message, settings)
+        made = self._written(Taken(found.output.split()[-1], ()), (ours, theirs), message, settings)
         if isinstance(made, CommitRefused):
             raise GitFailed(f"the merge in {self.path} was refused: {made.output.strip()}", output=made.output)
         return made.sha if made else ours
@@ -233,6 +233,8 @@ class GitWorkspace:
 
     def _begin(self, owner: str = "") -> Settings:
         """What is in the workspace counts no more; it is removed, unless it is the *owner*'s."""
+        if self.name == "run":  # its last commit is kept or given up by now
+            self.store.tidy()
         settings = self._restore()
         if not (owner and bytes_of(self._owner_note) == owner.encode()):
             self._owner_note.unlink(missing_ok=True)
@@ -376,7 +378,9 @@ class GitWorkspace:
     ) -> Committed | CommitRefused | None:
         """Make the commit, after the user's hooks and signed if he signs, and the ref by which a crash leaves it."""
         if has_hooks(settings, self.store.common_dir):
-            found = self._hooked(taken.tree, parents, message, settings)
+            published = bytes_of(self._published_note).decode("ascii")
+            theirs = replace(self, name="hooks", path=self.path.with_name("hooks"))
+            found = theirs._hooked(taken.tree, parents, message, settings, published)  # noqa: SLF001  (its own)
             if not isinstance(found, tuple) or isinstance(found, CommitRefused):
                 return found
             after, written = found
@@ -389,23 +393,14 @@ class GitWorkspace:
         return Committed(sha, taken.files, taken.left)
 
     def _hooked(
-        self, tree: str, parents: tuple[str, ...], message: str, settings: Settings
+        self, tree: str, parents: tuple[str, ...], message: str, settings: Settings, published: str
     ) -> tuple[Taken, str] | CommitRefused | None:
-        """What the hooks make of the commit, in a folder of theirs that is set up as this one is."""
-        there = replace(self, name="hooks", path=self.path.with_name("hooks"))
-        there._begin()  # noqa: SLF001  (its own)
-        there._fill(parents[0], tree, settings, published=bytes_of(self._published_note).decode("ascii"))  # noqa: SLF001
-        children = self.store.source.children.lending(lambda: self.store.history.lent)
-        return HookRun(
-            there.path,
-            there.git,
-            there._throwaway,  # noqa: SLF001
-            children.within(self.policy.place),
-            hooks_environment(self.store.environment, there.path),
-            settings,
-            self.store.common_dir,
-            *parents,
-        ).run(message)
+        """What the hooks make of the commit, in this folder of theirs, which is set up as another workspace is."""
+        self._begin()
+        self._fill(parents[0], tree, settings, published=published)
+        children = self.store.source.children.lending(lambda: self.store.history.lent).within(self.policy.place)
+        environment = hooks_environment(self.store.environment, self.path)
+        return HookRun(self._throwaway, children, environment, settings, *parents).run(message)
 
     def _with_trailers(self, written: str, message: str) -> str:
         """The message that hooks have written, with our trailers put back that it lacks."""

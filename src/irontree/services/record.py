@@ -17,7 +17,7 @@ from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.decide import Scope
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import HaltRule, halt_of
-from irontree.domain.ids import attempt_folder, digest_of
+from irontree.domain.ids import attempt_folder, digest_of, filed_as
 from irontree.domain.machine import Replay, carried_over, evolve
 from irontree.domain.plan import Plan, PlanNode, canonical_json
 from irontree.domain.spending import Spending
@@ -173,8 +173,7 @@ def is_approved_for(app: App, state: TaskState, plan: Plan) -> bool:
 
 def plan_file(app: App, plan: Plan) -> str:
     """Where the plan is on disk, for messages."""
-    first = app.plans.load(plan.spec_revision)
-    return f".mino/plans/{plan.spec_revision if first is None or first == plan else digest_of(plan)}.yml"
+    return f".mino/plans/{filed_as(plan, app.plans.load(plan.spec_revision))}.yml"
 
 
 def read_plans(app: App) -> tuple[tuple[Plan, ...], tuple[Problem, ...]]:

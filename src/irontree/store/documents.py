@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from irontree.domain.checks import CheckReport
-from irontree.domain.ids import digest_of, revision_in
+from irontree.domain.ids import digest_of, filed_as, revision_in
 from irontree.domain.plan import Plan, canonical_json
 from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
@@ -168,12 +168,6 @@ class FilePlanStore(_InRepository):
 
     def _path(self, revision: str) -> Path:
         return self._layout.plans / f"{revision}.yml"
-
-
-def filed_as(plan: Plan, first: Plan | None) -> str:
-    """The name of a plan's file, if *first* is the plan that is filed under its revision."""
-    other_text = first is not None and digest_of(first) != digest_of(plan)
-    return digest_of(plan) if plan.digest and other_text else plan.spec_revision
 
 
 def approved_at(plan: Plan) -> datetime:

@@ -12,13 +12,13 @@ from typing import Generic, TypeVar
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.events import E, Record
-from irontree.domain.ids import digest_of, revision_in
+from irontree.domain.ids import digest_of, filed_as, revision_in
 from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.plan import Plan
 from irontree.domain.timestamps import utc_text
 from irontree.errors import Busy, NotEligible, SequenceConflict
 from irontree.ports import Clock, EffectLedger, Holder, LeftLease, N, Projection
-from irontree.store.documents import approved_at, decode_value, filed_as, projection_path
+from irontree.store.documents import approved_at, decode_value, projection_path
 from irontree.store.event_log import encode_entity
 from irontree.store.layout import Layout
 from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, StreamForm, StreamLog

@@ -416,3 +416,19 @@ def test_what_a_killed_git_left_in_the_store_goes(project):
     assert project.repository.remove_leftovers() == len(GITS_OWN) + 1
     assert not [name for name in (*GITS_OWN, ARRIVING) if (git_dir / name).exists()]
     assert project.repository.remove_leftovers() == 0
+
+
+def test_objects_that_nobody_needs_do_not_pile_up(project, workspace):
+    """Nothing is collected as garbage there: objects wait for their ref."""
+    left = [project.store / "objects" / "17", project.store.with_name("history.git") / "objects" / "17"]
+    for folder in left:
+        folder.mkdir(exist_ok=True)
+        for number in range(30):
+            (folder / f"{number:038}").write_bytes(b"")
+    kept = project.work(**{"app.py": "print('bye')\n"})
+    project.repository.keep(kept, "refs/irontree/issue-1/2", source=workspace)
+    workspace.prepare(commit(project.root, "more.txt", "more\n"))
+    assert not any(path.name.startswith("0" * 36) for folder in left if folder.is_dir() for path in folder.iterdir())
+    write(workspace.path, **{"app.py": "print('later')\n"})
+    assert workspace.commit("[run] #1: later\n", base=head(project.root)).files == ("app.py",)
+    assert project.repository.read_ref("refs/irontree/issue-1/2") == kept

@@ -82,7 +82,7 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
     state, report = subject.state, check(app, subject, subject.anchor)
     if report.failed:
         return _still_pending(app, state, decider, f"{report.failed.check.complaint} at this commit now")
-    if secrets := unknown_secrets(app, state, subject.anchor):  # it waits since an earlier version, which did not look
+    if secrets := unknown_secrets(app, subject):  # it waits since an earlier version, which did not look
         return stop_before_publication(app, subject, secrets)
     outcome = publish(app, subject, report)
     accepted_by = replace(decider, note="").meta()  # a note with a failure would say that somebody sent it back
@@ -94,9 +94,9 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
             branch = subject.plan.policy.publish.target_branch
             return _still_pending(app, state, decider, f"the checks fail on {branch} without this change too")
         case RedAtMerge():
-            return not_publishable(app, subject, outcome, accepted_by)
+            return not_publishable(app, subject, outcome, **accepted_by)
         case Never() if outcome.check in OVERTAKEN:
-            return not_publishable(app, subject, outcome, accepted_by)
+            return not_publishable(app, subject, outcome, **accepted_by)
         case Never():
             return _still_pending(app, state, decider, outcome.reason, outcome.remedy)
         case NotNow():

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from irontree.app import App
@@ -254,7 +253,7 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
         verdict = Pending((_nothing_added(app, state),))
     if isinstance(verdict, Failed):
         return failed(app, subject, report, retryable=verdict.retryable)
-    if secrets := unknown_secrets(app, state, subject.anchor):
+    if secrets := unknown_secrets(app, subject):
         return stop_before_publication(app, subject, secrets)
     if report.protected and subject.plan.policy.protected == "ask":
         others = verdict.reasons if isinstance(verdict, Pending) else ()
@@ -269,13 +268,13 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
             return _published(app, subject, report)
 
 
-def unknown_secrets(app: App, state: TaskState, anchor: str) -> tuple[AddedSecret, ...]:
+def unknown_secrets(app: App, subject: Subject) -> tuple[AddedSecret, ...]:
     """What the work adds that looks like a secret, unless somebody answered that exactly this may be published."""
+    state = subject.state
     if not state.began_from or not state.has_code:
         return ()
-    found = tuple(
-        secret for texts in app.repository.texts(state.began_from, anchor) for secret in added_secrets(*texts)
-    )
+    texts, values = app.repository.texts, app.repository.secrets(subject.plan.policy.workspace)
+    found = tuple(secret for text in texts(state.began_from, subject.anchor) for secret in added_secrets(*text, values))
     return () if _places(found) == _allowed(app.log.read(state.issue_number)) else found
 
 
@@ -421,14 +420,9 @@ def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool
     return publish_commit(app, plan, state, report, lambda sha: check(app, subject, sha), on_top)
 
 
-NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-def not_publishable(
-    app: App, subject: Subject, outcome: RedAtMerge | Never, by: Mapping[str, Any] = NOBODY
-) -> TaskState:
+def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never, **by: Any) -> TaskState:
     """Record why the checked commit cannot be published as it is (R14); *by* is who accepted it, in an event's keys."""
-    state, more = subject.state, {**subject.took, **by}
+    state, more = subject.state, subject.took | by
     if isinstance(outcome, Never):
         return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, more=more)
     if outcome.target_alone_red:

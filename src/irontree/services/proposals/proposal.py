@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from irontree.app import App
-from irontree.domain.gates import name_of, require_typed
+from irontree.domain.gates import name_of, names
 from irontree.domain.graph import Graph
 from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.errors import ApprovalRefused
@@ -162,9 +162,16 @@ class Proposal:
 
     @property
     def kept(self) -> tuple[PlanNode, ...]:
-        """The removed tasks that stay in the plan, because a user keeps them now or kept them before."""
+        """The removed tasks that stay in the plan, because a user keeps them now or kept them before.
+
+        A container stays with a part of it alone: without any it could never be done.
+        """
         before = self.earlier.kept if self.earlier else ()
-        return tuple(n for n in self.draft.removed if self.choices.keep_removed or n.task_key in before)
+        stay = tuple(n for n in self.draft.removed if self.choices.keep_removed or n.task_key in before)
+        nodes = (*self.draft.nodes, *stay)
+        graph = Graph.of(nodes)
+        full = {outer for n in nodes if n.executability != "container" for outer in graph.ancestors(n.task_key)}
+        return tuple(n for n in stay if n.executability != "container" or n.task_key in full)
 
     @property
     def nodes(self) -> tuple[PlanNode, ...]:
@@ -249,11 +256,9 @@ class Proposal:
     def require_named(self, given: str) -> None:
         """Raise ApprovalRefused unless *given* (case-insensitive) names everything that an approval covers now.
 
-        It may be given days after it was shown (R6). More digits than the name has are compared too.
+        It may be given days after it was shown (R6).
         """
-        given = given.strip().lower()
-        require_typed(given, self.digest)
-        if not self.digest.startswith(given):
+        if not names(given, self.digest):
             raise self._refused_as_other(given)
 
     def require_as_shown(self, shown: Proposal) -> None:

@@ -17,6 +17,7 @@ from irontree.services.questions.listing import explain
 from irontree.services.questions.pages import question_text
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene
 
+KEEP = ApprovalChoices(keep_removed=True)
 WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
 
 
@@ -38,6 +39,17 @@ def test_the_form_of_an_issue_offers_to_keep_what_was_removed_and_does_so(scene)
     answer_issue(scene.app, 2, Answer("approve-keep", "ada", revision=approval))
     assert scene.world.plans[CLOSE].kept == (CLOSE,)
     assert scene.state(CLOSE).phase is Phase.READY
+
+
+def test_a_group_is_not_kept_without_any_of_its_parts(scene):
+    """It would wait for parts for ever: the only one is somewhere else in the document now."""
+    part = "\n- [ ] one exists `$ has one.txt`\n"
+    scene.publish(f"# Toy\n\n## Parts\n\n### Part one\n\nKey: one\n{part}")
+    moved = propose(scene.app, scene.write(f"# Toy\n\n## Part one\n\nKey: one\n{part}"), choices=KEEP)
+    assert [node.task_key for node in moved.draft.removed] == [PARTS]
+    assert moved.kept == ()
+    gone = propose(scene.app, scene.write(ONE_TASK), choices=KEEP)
+    assert [node.task_key for node in gone.kept] == [PARTS, "one"]
 
 
 @pytest.mark.parametrize("choice", ["approve-reopen", "approve; begin again what is done and changed"])
