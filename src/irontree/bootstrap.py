@@ -168,7 +168,7 @@ def _require_own_state(repository: GitRepository) -> None:
         raise EnvironmentRefused(
             f"{few(found)}: in a commit of this repository, so that whoever can push writes what happened here",
             remedy="look who committed that, then take it out: `git rm -r PATH`, and commit and push; what was yours "
-            "comes back with `irontree init --from-backup`. If you committed your own by mistake: `git rm -r --cached PATH`",
+            "comes back with `irontree init --from-backup`. If you committed your own: `git rm -r --cached PATH`",
         )
 
 

@@ -109,3 +109,24 @@ def test_settings_add_and_except_files():
 )
 def test_a_pattern_names_a_path_a_folder_or_a_name(path, pattern, expected):
     assert fits(path, (pattern,)) is expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["pytest.py", "pytest/__init__.py", "pytest/__main__.py", "_pytest/__init__.py", "json.py", "mypy.cpython-311.so"],
+)
+def test_a_new_module_in_the_place_of_what_python_runs_counts(path):
+    """`python -m` looks in its folder first: the runner of the tests would be the agent's."""
+    node = NODE.model_copy(update={"verification": (".venv/bin/python -B -m pytest tests",)})
+    assert protected(LineCount(path, 2, 0, new=True), node=node) == (path,)
+    assert protected(LineCount(path, 2, 0, new=True), node=node.model_copy(update={"target_files": (path,)})) == ()
+    assert protected(LineCount(path, 2, 0, new=True), node=NODE.model_copy(update={"criteria": ()})) == ()
+
+
+@pytest.mark.parametrize(
+    "path", ["guestbook/__main__.py", "app/json.py", "json.txt", "test/__init__.py", "pytest/a.py"]
+)
+def test_a_new_module_of_the_work_s_own_does_not(path):
+    """Nor one that the document has the agent write and the task's command run."""
+    node = NODE.model_copy(update={"verification": ("python3 -m guestbook --self-test",)})
+    assert protected(LineCount(path, 2, 0, new=True), node=node) == ()
