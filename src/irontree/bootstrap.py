@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from irontree.app import App, NoProgress, Origin, SystemClock
-from irontree.domain.text import secret_values, shell_path
+from irontree.domain.text import few, secret_values, shell_path
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.files import close_folder
 from irontree.ports import Cancellation, Child, Progress, Renderer
 from irontree.processes import ChildProcesses
 from irontree.processes.places import Places
 from irontree.repository import GitRepository, open_repository
+from irontree.repository.checkout import committed_state
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileProjections, FileResultStore, FileUpkeep
 from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.layout import Layout, create, require_own_folder
@@ -104,6 +105,7 @@ def results_of(repository: GitRepository) -> FileResultStore:
 @contextmanager
 def _driven(repository: GitRepository) -> Iterator[None]:
     """What every driver needs before it starts a program of an agent."""
+    _require_own_state(repository)
     results_of(repository).begin_sealing()
     with repository.driven():
         yield
@@ -134,6 +136,7 @@ def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
     """Refuse a repository without state, away from its home (R21), or whose log was deleted (R13)."""
     require_settled(repository)
     require_own_folder(layout)
+    _require_own_state(repository)
     require_log(repository, layout)
     if not layout.state.is_dir() or repository.home is None:
         raise NotARepository(f"{repository.root} is not set up for irontree", remedy="irontree init")
@@ -156,6 +159,16 @@ def require_settled(repository: GitRepository) -> None:
             f"{repository.root} was given up as the home of its log: it was exported to {repository.moved_to}",
             remedy="work where that was imported; only if it never was and never will be, take it back: "
             f"irontree import {shell_path(repository.moved_to)}",
+        )
+
+
+def _require_own_state(repository: GitRepository) -> None:
+    """Raise EnvironmentRefused for a log, approvals or answers that came with a commit: nobody gave them here (R6)."""
+    if found := committed_state(repository.git):
+        raise EnvironmentRefused(
+            f"{few(found)}: in a commit of this repository, so that whoever can push writes what happened here",
+            remedy="look who committed that, then take it out: `git rm -r PATH`, and commit and push; what was yours "
+            "comes back with `irontree init --from-backup`. If you committed your own: `git rm -r --cached PATH`",
         )
 
 

@@ -109,6 +109,18 @@ def test_where_it_is_allowed_the_report_says_it(scene):
     assert f"files that define its own checks: {TEST}" in scene.projections.texts[scene.root / state.report_path]
 
 
+def test_a_new_module_in_the_place_of_the_runner_of_the_tests_waits_for_a_person(scene):
+    """`python -m pytest` takes the first that it finds, and looks in its own folder first."""
+    runner = "pytest.py"
+    scene.checks = ScriptedCheckRunner(lambda command, workspace: 0 if (workspace / runner).exists() else 1)
+    scene.publish("# Toy\n\n## Greeting\n\n- [ ] says hello `$ python -m pytest`\n")
+    scene.agent = ScriptedAgent(lambda task: (task.workspace / runner).write_text("print('1 passed')\n") and None)
+    run(scene.app, 1)
+    state = verify(scene.app, 1)
+    assert state.last_event == "verify_pending_acceptance"
+    assert f"checks: {runner}; with these files as they were, `python -m pytest` fails" in scene.last().told.reasons[0]
+
+
 def test_a_check_that_rewrites_a_tracked_file_helps_no_later_one(scene):
     def judge(command: str, workspace) -> int:
         if command == "format":

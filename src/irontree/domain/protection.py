@@ -7,6 +7,7 @@ the approved task declares as its own; a new file that configures tests which ar
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -45,6 +46,24 @@ TESTS: Final = (
 )
 """Tests and what they compare with, in small letters."""
 _COMMANDS: Final = re.compile(r"&&|\|\||[;&|\n(){}`]")
+_MODULE: Final = re.compile(r"\bpython[\d.]*(?:\s+-(?!m)\S+)*\s+-m\s*([A-Za-z_]\w*)")
+_ENDINGS: Final = ("py", "pyc", "so")
+_TOOLS: Final = (sys.stdlib_module_names - {"test"}) | {
+    *(
+        "pytest",
+        "_pytest",
+        "pluggy",
+        "iniconfig",
+        "packaging",
+        "coverage",
+        "xdist",
+        "pytest_cov",
+        "hypothesis",
+        "nose2",
+    ),
+    *("tox", "nox", "mypy", "ruff", "flake8", "pylint", "pyright", "black", "isort", "bandit", "build", "pip"),
+}
+"""Modules that checks are run by or import; `test` is a usual folder."""
 _RUNNERS: Final = frozenset(
     {
         *("sh", "bash", "dash", "zsh", "source", ".", "python", "python3", "node", "deno", "bun", "ruby", "perl"),
@@ -67,7 +86,9 @@ def changes_checks(
 
     *before* gives the paths of the commit that the task began from.
     """
-    named = _run_by([*(check.run for check in policy.checks), *node.verification, *_of_criteria(node)])
+    approved = [check.run for check in policy.checks]
+    commands = [*approved, *node.verification, *_of_criteria(node)]
+    named, hidden = _run_by(commands), _hidden_by_files(approved, commands)
     excepted = (*node.target_files, *policy.unprotected_files)
     tested = cache(lambda: _folders_with_tests(before()))
 
@@ -80,7 +101,7 @@ def changes_checks(
         if fits(path.lower(), CONFIGURATION):
             return not count.new or path.rpartition("/")[0] in tested()
         if count.new:
-            return False
+            return _is_module(path, hidden)
         return path in named or (fits(path.lower(), TESTS) and count.removed != 0)
 
     return tuple(count.path for count in counts if counted(count))
@@ -109,6 +130,18 @@ def _run_by(commands: Iterable[str]) -> frozenset[str]:
     return frozenset(
         path.removeprefix("./") for line in commands for command in _COMMANDS.split(line) for path in _run(command)
     )
+
+
+def _hidden_by_files(approved: Iterable[str], commands: Iterable[str]) -> frozenset[str]:
+    """Modules that a new file at the top hides from `python -m`: what its own checks run, and tools."""
+    hidden = {module for line in approved for module in _MODULE.findall(line)}
+    return frozenset(hidden | _TOOLS if any(map(_MODULE.search, commands)) else ())
+
+
+def _is_module(path: str, names: Collection[str]) -> bool:
+    top, _, inside = path.partition("/")
+    name, _, ending = top.partition(".")
+    return name in names and (inside in ("__init__.py", "__main__.py") if inside else ending.endswith(_ENDINGS))
 
 
 def _run(command: str) -> Iterator[str]:

@@ -8,9 +8,10 @@ from typing import Final, Literal, NamedTuple
 
 from irontree.domain.text import few
 from irontree.files import read_bytes
-from irontree.repository.git import Git, shown
+from irontree.repository.git import STATE_FOLDER, Git, shown
 from irontree.repository.location import worktrees
 
+_SHARED: Final = frozenset(f"{STATE_FOLDER}/{name}" for name in ("config.yml", ".gitignore"))
 _FIELDS: Final = {"1": 8, "u": 10, "?": 1}
 """Number of fields before the path in an entry of `git status --porcelain=v2`: changed, unmerged, untracked."""
 _BEGUN: Final = {
@@ -47,6 +48,12 @@ def changed_paths(git: Git, submodules: Literal["all", "untracked"] = "untracked
         *("--no-renames", f"--ignore-submodules={submodules}"),
     )
     return tuple(entry.split(" ", _FIELDS[entry[0]])[-1] for entry in entries)
+
+
+def committed_state(git: Git) -> tuple[str, ...]:
+    """What of `.mino/` is tracked in the main worktree, but for what is meant to be: whoever can push wrote it."""
+    tracked = git.repo.paths("ls-files", "-z", "--", f":(icase,top){STATE_FOLDER}")
+    return tuple(shown(path) for path in tracked if path not in _SHARED)
 
 
 def without(paths: Iterable[str], spared: Sequence[str]) -> tuple[str, ...]:

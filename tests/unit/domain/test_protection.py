@@ -122,3 +122,24 @@ def test_the_files_of_the_base_are_asked_for_once_whatever_is_new():
     new.append(LineCount("conftest.py", 1, 0, new=True))
     assert changes_checks(new, NODE, policy(), before) == ("conftest.py",)
     assert asked == ["once"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["pytest.py", "pytest/__init__.py", "pytest/__main__.py", "_pytest/__init__.py", "json.py", "mypy.cpython-311.so"],
+)
+def test_a_new_module_in_the_place_of_what_python_runs_counts(path):
+    """`python -m` looks in its folder first: the runner of the tests would be the agent's."""
+    node = NODE.model_copy(update={"verification": (".venv/bin/python -B -m pytest tests",)})
+    assert protected(LineCount(path, 2, 0, new=True), node=node) == (path,)
+    assert protected(LineCount(path, 2, 0, new=True), node=node.model_copy(update={"target_files": (path,)})) == ()
+    assert protected(LineCount(path, 2, 0, new=True), node=NODE.model_copy(update={"criteria": ()})) == ()
+
+
+@pytest.mark.parametrize(
+    "path", ["guestbook/__main__.py", "app/json.py", "json.txt", "test/__init__.py", "pytest/a.py"]
+)
+def test_a_new_module_of_the_work_s_own_does_not(path):
+    """Nor one that the document has the agent write and the task's command run."""
+    node = NODE.model_copy(update={"verification": ("python3 -m guestbook --self-test",)})
+    assert protected(LineCount(path, 2, 0, new=True), node=node) == ()
