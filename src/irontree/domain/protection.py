@@ -7,7 +7,6 @@ the approved task declares as its own; a new file that configures tests which ar
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -48,22 +47,25 @@ TESTS: Final = (
 _COMMANDS: Final = re.compile(r"&&|\|\||[;&|\n(){}`]")
 _MODULE: Final = re.compile(r"\bpython[\d.]*(?:\s+-(?!m)\S+)*\s+-m\s*([A-Za-z_]\w*)")
 _ENDINGS: Final = ("py", "pyc", "so")
-_TOOLS: Final = (sys.stdlib_module_names - {"test"}) | {
-    *(
-        "pytest",
-        "_pytest",
-        "pluggy",
-        "iniconfig",
-        "packaging",
-        "coverage",
-        "xdist",
-        "pytest_cov",
-        "hypothesis",
-        "nose2",
-    ),
-    *("tox", "nox", "mypy", "ruff", "flake8", "pylint", "pyright", "black", "isort", "bandit", "build", "pip"),
-}
-"""Modules that checks are run by or import; `test` is a usual folder."""
+_TOOLS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        pytest _pytest pluggy iniconfig packaging coverage xdist pytest_cov hypothesis nose2 tox nox mypy ruff
+        flake8 pylint pyright black isort bandit build pip sitecustomize usercustomize abc argparse ast asyncio
+        atexit base64 bdb bisect builtins cmd code codecs collections colorsys configparser contextlib contextvars
+        copy copyreg csv ctypes dataclasses datetime decimal difflib dis doctest email encodings enum errno
+        faulthandler fnmatch fractions functools gc genericpath getopt getpass gettext glob gzip hashlib heapq hmac
+        html http importlib inspect io ipaddress itertools json keyword linecache locale logging marshal math
+        mimetypes mmap multiprocessing ntpath numbers opcode operator os pathlib pdb pickle pkgutil platform
+        posixpath pprint profile queue random re readline reprlib resource runpy sched secrets select selectors
+        shelve shlex shutil signal site socket sqlite3 ssl stat statistics string struct subprocess symtable sys
+        sysconfig tarfile tempfile textwrap threading time timeit token tokenize tomllib trace traceback tracemalloc
+        types typing unittest urllib uuid venv warnings weakref xml zipfile zipimport zlib zoneinfo
+        """,
+    )
+)
+"""Modules that checks are run by or import, Python's own among them."""
 _RUNNERS: Final = frozenset(
     {
         *("sh", "bash", "dash", "zsh", "source", ".", "python", "python3", "node", "deno", "bun", "ruby", "perl"),

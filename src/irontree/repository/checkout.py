@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -52,7 +53,10 @@ def changed_paths(git: Git, submodules: Literal["all", "untracked"] = "untracked
 
 def committed_state(git: Git) -> tuple[str, ...]:
     """What of `.mino/` is tracked in the main worktree, but for what is meant to be: whoever can push wrote it."""
-    tracked = git.repo.paths("ls-files", "-z", "--", f":(icase,top){STATE_FOLDER}")
+    listed = git.read(
+        "ls-files", "-z", "--", f":(icase,top){STATE_FOLDER}"
+    )  # commands that only look need no GitPython
+    tracked = filter(None, os.fsdecode(listed).split("\0"))
     return tuple(shown(path) for path in tracked if path not in _SHARED)
 
 
