@@ -463,8 +463,14 @@ class GitRepository:
 
     @property
     def state_folder(self) -> Path:
-        """Where what is believed is kept, in no workspace. Raises EnvironmentRefused for one inside the repository."""
-        return self._elsewhere("state", self.state_root)
+        """Where what is believed is kept. Raises EnvironmentRefused for one inside the repository or a workspace."""
+        folder, cache = self._elsewhere("state", self.state_root), self._cache()
+        if cache in folder.parents:
+            raise EnvironmentRefused(
+                f"the state folder {self.state_root} is inside the folder of workspaces {cache}, where agents write",
+                remedy="set XDG_STATE_HOME to a folder elsewhere",
+            )
+        return folder
 
     def _store(self) -> PrivateStore:
         return PrivateStore(self.state_folder, self.git, self.locks.common_dir, self.environment)
