@@ -77,6 +77,22 @@ def test_a_seal_that_nobody_can_check_makes_no_results_ours(layout):
         store_of(layout).begin_sealing()
 
 
+@pytest.mark.parametrize("left", [b"", b"short", b"x" * 33])
+def test_a_key_that_is_not_whole_is_no_key(layout, left):
+    """Anybody has the empty one; and what has no seal, beside what is left of a key, is of no earlier version."""
+    key = layout.root.parent / "state" / "results.key"
+    store_of(layout).begin_sealing()
+    key.write_bytes(left)
+    forge(layout, check_report())
+    for _ in range(2):
+        with pytest.raises(LogDamaged, match="this program did not write it"):
+            store_of(layout).load(12, SHA)
+        store_of(layout).begin_sealing()
+    assert len(key.read_bytes()) == 32
+    store_of(layout).save(check_report())
+    assert store_of(layout).load(12, SHA) == check_report()
+
+
 def test_a_seal_of_odd_letters_is_a_wrong_one(layout):
     store = store_of(layout)
     store.save(check_report())

@@ -10,7 +10,7 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from pathlib import Path
@@ -20,9 +20,9 @@ from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy, canonical_digest
 from irontree.errors import EnvironmentRefused
 from irontree.files import folder_beneath, make_private, remove, remove_at
-from irontree.processes import ChildProcesses
+from irontree.processes import ChildProcesses, Completed
 from irontree.processes.family import ProcessLimits
-from irontree.repository.git import Git
+from irontree.repository.git import AGAIN_SECONDS, Git, was_killed
 from irontree.repository.store import MAKING, remove_half_made
 
 DEPENDENCIES: Final = (
@@ -54,6 +54,8 @@ class SetupCaches:
     workspace: Path
     policy: WorkspacePolicy
     children: ChildProcesses
+    remove: Callable[[Path], None] = remove
+    sync: Callable[[], None] = os.sync
 
     def key(self, git: Git, tree: str) -> str:
         """The name of the cache for that tree: 64 hex over all that decides what set-up makes of it."""
@@ -79,7 +81,7 @@ class SetupCaches:
     def keep(self, key: str, made: Collection[str]) -> None:
         """Copy out of the workspace what the policy names of all that set-up has *made*.
 
-        A cache that is half made is never visible.
+        A cache that is half made, or not on the disk yet, is never visible.
         """
         make_private(self.folder)
         remove_half_made(self.folder)
@@ -87,6 +89,7 @@ class SetupCaches:
             cache = Path(folder) / key
             cache.mkdir()
             self._copy(self.workspace, cache, filter(self._is_named, made))
+            self.sync()
             if not self.has(key):
                 cache.rename(self.folder / key)
         self._remove_unused()
@@ -125,20 +128,30 @@ class SetupCaches:
                 self._copy_entry(source / path, target / folder)
 
     def _copy_entry(self, entry: Path, target: Path) -> None:
-        """Copy a file or folder; links in it are copied, not followed."""
-        done = self.children.run(
+        """Copy a file or folder, again if a signal ended that; links in it are copied, not followed."""
+        done = self._copied(entry, target)
+        for _ in AGAIN_SECONDS:
+            if not was_killed(done):
+                break
+            remove(target / entry.name)
+            done = self._copied(entry, target)
+        if not done.ok:
+            raise _not_copied(entry.name, entry.parent, truncate(done.output))
+
+    def _copied(self, entry: Path, target: Path) -> Completed:
+        return self.children.run(
             [*_COPY, str(entry), f"{target}/"],
             cwd=self.folder,
             environment={"PATH": os.defpath, "LC_ALL": "C"},
             limits=ProcessLimits(COPY_SECONDS),
         )
-        if not done.ok:
-            raise _not_copied(entry.name, entry.parent, truncate(done.output))
 
     def _remove_unused(self) -> None:
         found = (path for path in self.folder.iterdir() if not path.name.startswith(MAKING))
         for path in sorted(found, key=lambda path: path.stat().st_mtime)[:-KEPT]:
-            remove(path)
+            unused = path.with_name(f"{MAKING}{path.name}")
+            path.rename(unused)  # what is half removed must not pass for a whole one
+            self.remove(unused)
 
 
 def _not_copied(path: str, source: Path, why: str | None) -> EnvironmentRefused:

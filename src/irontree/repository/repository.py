@@ -331,7 +331,7 @@ class GitRepository:
 
     def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
         """The commit that was made last in *source*, on *base*, if an `Irontree-…` trailer of it holds *token*."""
-        found = [sha for sha, tokens in _trailers(self._store().log_of_made(source.path, base)) if token in tokens]
+        found = [sha for sha, tokens in self._store().made(source.path, base) if token in tokens]
         return found[0] if len(found) == 1 else None
 
     def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
@@ -463,8 +463,14 @@ class GitRepository:
 
     @property
     def state_folder(self) -> Path:
-        """Where what is believed is kept, in no workspace. Raises EnvironmentRefused for one inside the repository."""
-        return self._elsewhere("state", self.state_root)
+        """Where what is believed is kept. Raises EnvironmentRefused for one inside the repository or a workspace."""
+        folder, cache = self._elsewhere("state", self.state_root), self._cache()
+        if cache in folder.parents:
+            raise EnvironmentRefused(
+                f"the state folder {self.state_root} is inside the folder of workspaces {cache}, where agents write",
+                remedy="set XDG_STATE_HOME to a folder elsewhere",
+            )
+        return folder
 
     def _store(self) -> PrivateStore:
         return PrivateStore(self.state_folder, self.git, self.locks.common_dir, self.environment)
@@ -491,10 +497,3 @@ class GitRepository:
     def _set(self, name: str, value: str) -> None:
         self.git.change("config", "--local", name, value)
         vars(self).pop("_ours", None)  # read again
-
-
-def _trailers(log: str) -> Iterator[tuple[str, set[str]]]:
-    for entry in filter(str.strip, log.split("\0")):
-        sha, *trailers = entry.strip().splitlines()
-        ours = (line.partition(":") for line in trailers if line.lower().startswith("irontree-"))
-        yield sha, {value.strip() for _, _, value in ours}

@@ -18,7 +18,7 @@ from uuid import uuid4
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import GitFailed
 from irontree.files import close_folder, make_private, remove
-from irontree.repository.git import NO_HOOKS, Git, require_new_git, store_environment
+from irontree.repository.git import DURABLY, NO_HOOKS, Git, require_new_git, store_environment
 from irontree.repository.locks import PrivateLocks
 from irontree.repository.settings import Settings
 
@@ -80,12 +80,16 @@ class PrivateStore:
         """The ref at the commit that was made last of that work tree, since it was prepared."""
         return f"refs/made/{work_tree.name}"
 
-    def log_of_made(self, work_tree: Path, base: str) -> str:
-        """That commit on *base*: its id and its trailers, a line each, and NUL; nothing if there is none."""
+    def made(self, work_tree: Path, base: str) -> Iterator[tuple[str, frozenset[str]]]:
+        """That commit on *base*, if there is one, with the values of its `Irontree-…` trailers."""
         if not self.git_dir.is_dir():
-            return ""
+            return
         since = f"{base}..{self.made_ref(work_tree)}"
-        return str(self.git(work_tree, work_tree.name).repo.git.log(_TRAILERS, since, with_exceptions=False))
+        log = str(self.git(work_tree, work_tree.name).repo.git.log(_TRAILERS, since, with_exceptions=False))
+        for entry in filter(str.strip, log.split("\0")):
+            sha, *trailers = entry.strip().splitlines()
+            ours = (line.partition(":") for line in trailers if line.lower().startswith("irontree-"))
+            yield sha, frozenset(value.strip() for _, _, value in ours)
 
     def restore(self, settings: Settings, policy: WorkspacePolicy) -> None:
         """Make what is missing, and write what has changed in the user's repository since.
@@ -106,8 +110,7 @@ class PrivateStore:
         )
         (info / "attributes").write_bytes(bytes_of(self.common_dir / "info" / "attributes"))
         (self.git_dir / "objects" / "info").mkdir(parents=True, exist_ok=True)
-        borrowed = os.fsencode(self.common_dir / "objects") + b"\n"
-        (self.git_dir / "objects" / "info" / "alternates").write_bytes(borrowed)
+        (self.git_dir / "objects" / "info" / "alternates").write_bytes(alternate(self.common_dir / "objects"))
         copy_or_remove(self.common_dir / "shallow", self.git_dir / "shallow")
 
     def tidy(self) -> None:
@@ -164,8 +167,9 @@ class History:
     def hold(self, base: str) -> None:
         """Fetch *base* from the user's repository, unless it is there; made anew if it is damaged or full."""
         if base in self.bases():
-            return None
-        if (self.folder / "HEAD").is_file() and not _is_full(self.folder):
+            if self._is_whole(base):
+                return None
+        elif (self.folder / "HEAD").is_file() and not _is_full(self.folder):
             with suppress(GitFailed):
                 return self._fetch(base)
         with _made_bare(self.folder.parent, self.source) as made:
@@ -173,11 +177,16 @@ class History:
             made.rename(self.folder)
         return self._fetch(base)
 
+    def _is_whole(self, base: str) -> bool:
+        """Whether the files of *base* are there. To read all of its history takes too long for each attempt."""
+        words = ("rev-list", "--objects", "--quiet", "--no-walk", base)
+        return _git_at(self.folder, self.source).ask(*words).exit_code == 0
+
     def _fetch(self, base: str) -> None:
         """Fetch *base*, and by git's own rule the tags that point into its history."""
         git = _git_at(self.folder, self.source)
         words = ("--quiet", "--no-write-fetch-head", "--no-recurse-submodules", "--update-shallow")
-        git.change(*NO_HOOKS, "fetch", *words, str(self.source.folder), f"{base}:refs/bases/{base}")
+        git.change(*NO_HOOKS, *DURABLY, "fetch", *words, str(self.source.folder), f"{base}:refs/bases/{base}")
         listed = git.read("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
         self.tags.write_bytes(b"# pack-refs with: sorted \n" + listed)
 
@@ -203,6 +212,14 @@ def _git_at(git_dir: Path, source: Git) -> Git:
     """Git on a bare repository of ours with the user's settings, which say whose repositories are safe to read."""
     environment = {**source.environment, "GIT_DIR": str(git_dir), "GIT_DEFAULT_REF_FORMAT": "files"}
     return replace(source.at(git_dir), environment=environment, locks=PrivateLocks(git_dir.parent))
+
+
+def alternate(objects: Path) -> bytes:
+    """The line of `objects/info/alternates` that names that folder, whatever letters are in its name."""
+    if "\n" not in str(objects):
+        return os.fsencode(objects) + b"\n"
+    escaped = os.fsencode(objects).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + escaped + b'"\n'
 
 
 def remove_half_made(folder: Path) -> int:

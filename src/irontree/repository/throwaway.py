@@ -5,7 +5,6 @@ It is made anew whenever the workspace is prepared, and moved in whole. Git is n
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from irontree.files import remove
 from irontree.repository.settings import Settings
-from irontree.repository.store import MAKING, PrivateStore, bytes_of, copy_or_remove
+from irontree.repository.store import MAKING, PrivateStore, alternate, bytes_of, copy_or_remove
 
 _ENTRY = "{0} {1} irontree <> 1 +0000\tcheckout: moving from nothing to {1}\n"
 """From it `git status` knows at which commit HEAD is detached."""
@@ -43,7 +42,7 @@ class ThrowAwayGit:
             (made / "logs").mkdir()
             (made / "logs" / "HEAD").write_text(_ENTRY.format("0" * len(head), head), encoding="ascii")
             (made / "config").write_text(self._own_config() + settings.for_workspace(), encoding="utf-8")
-            (made / "objects" / "info" / "alternates").write_bytes(os.fsencode(history.objects) + b"\n")
+            (made / "objects" / "info" / "alternates").write_bytes(alternate(history.objects))
             (made / "info" / "exclude").write_bytes(self._excluded(settings))
             (made / "info" / "attributes").write_bytes(bytes_of(self.store.git_dir / "info" / "attributes"))
             (made / "packed-refs").write_bytes(bytes_of(history.tags))

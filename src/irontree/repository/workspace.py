@@ -343,7 +343,7 @@ class GitWorkspace:
         if not (self.policy.cache_paths and published):
             return None
         key = self._mending(lambda: self._caches.key(self.git, published))
-        if self._caches.key(self.git, tree) != key:
+        if self._mending(lambda: self._caches.key(self.git, tree)) != key:
             return None
         if not self._caches.has(key):
             self._make_folder_anew()

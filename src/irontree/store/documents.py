@@ -189,8 +189,8 @@ _KEY_BYTES: Final = 32
 class FileResultStore(_InRepository):
     """The port `ResultStore` on files, each sealed with a key that no workspace sees (R18).
 
-    *key* is the file that holds it, in the user's state folder; without one, what has no seal was written by a version
-    that did not seal, and is believed.
+    *key* is the file that holds it, in the user's state folder; without that file, what has no seal was written by a
+    version that did not seal, and is believed. A key that is not whole is none, and is made anew.
     """
 
     def __init__(self, root: Path, key: Path, disk: Disk | None = None) -> None:
@@ -206,37 +206,45 @@ class FileResultStore(_InRepository):
         data = read_bytes(path, RESULTS_BYTES) if _ANCHOR.fullmatch(anchor) else None
         if data is None:
             return None
-        shown, key = self._layout.shown(path), read_bytes(self._key, _KEY_BYTES)
+        shown, key = self._layout.shown(path), self._whole_key()
         report, seal = _unsealed(data, shown)
         if (report.issue_number, report.anchor) != (issue_number, anchor):
             raise LogDamaged(f"{shown} is about issue-{report.issue_number} at {report.anchor}", remedy=_REMEDY)
-        if seal if key is None else not hmac.compare_digest(_seal_of(report, key).encode(), seal.encode()):
+        if key is None:
+            is_ours = not (seal or self._key.exists())
+        else:
+            is_ours = hmac.compare_digest(_seal_of(report, key).encode(), seal.encode())
+        if not is_ours:
             raise LogDamaged(f"{shown} was changed, or this program did not write it", remedy=_REMEDY)
         return report
 
     def save(self, report: CheckReport) -> None:
         """Write the results durably, in place of earlier ones at that commit."""
         self.begin_sealing()
-        self._put(report, read_bytes(self._key, _KEY_BYTES) or b"")
+        self._put(report, self._whole_key() or b"")
 
     def begin_sealing(self) -> None:
         """Make the key if there is none, and seal what an earlier version stored: before a program of an agent runs.
 
         Raises EnvironmentRefused where no key can be kept.
         """
-        if self._key.exists():
+        if self._whole_key():
             return
         with exclusive(self._layout.append_lock):
-            if not self._key.exists():  # another process may have been faster
-                key = secrets.token_bytes(_KEY_BYTES)
-                self._seal_all(key, lambda seal: not seal)
+            if not self._whole_key():  # another process may have been faster
+                key, is_first = secrets.token_bytes(_KEY_BYTES), not self._key.exists()
+                self._seal_all(key, lambda seal: is_first and not seal)
                 self._disk.write_durably(self._key, key)
 
     def vouch(self) -> None:
         """Seal all results that are there, whoever wrote them: the user trusts them. Raises EnvironmentRefused."""
         self.begin_sealing()
         with exclusive(self._layout.append_lock):
-            self._seal_all(read_bytes(self._key, _KEY_BYTES) or b"", lambda _: True)
+            self._seal_all(self._whole_key() or b"", lambda _: True)
+
+    def _whole_key(self) -> bytes | None:
+        key = read_bytes(self._key, _KEY_BYTES)
+        return key if key and len(key) == _KEY_BYTES else None
 
     def _seal_all(self, key: bytes, due: Callable[[str], bool]) -> None:
         for path in self._layout.state.glob("reports/issue-*/*.yml"):

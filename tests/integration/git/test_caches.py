@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import EnvironmentRefused
 from irontree.files import remove
+from irontree.processes import ChildProcesses, Completed
+from irontree.repository.caches import KEPT, SetupCaches
+from tests.support.processes import MemoryRegistry, children
 from tests.support.repositories import PLAIN, commit, write
 
 COUNTING = "mkdir -p deps/lib && cat app.py package.json > deps/lib/made 2>/dev/null; echo made >> ../set-up.log"
@@ -174,3 +179,85 @@ def test_only_the_caches_that_were_used_last_are_kept(project, base):
         policy = WorkspacePolicy(setup=(f"mkdir deps; echo {number} > deps/n",), cache_paths=("deps",))
         verify(project, policy).prepare(base, published=base)
     assert len(list((verify(project).path.parent / "caches").iterdir())) == 8
+
+
+class Dies(Exception):
+    """The program is killed here."""
+
+
+def caches_in(folder: Path, **doubles) -> SetupCaches:
+    """Caches in *folder*, of a workspace beside it in which set-up has run."""
+    workspace = folder.with_name("workspace")
+    (workspace / "deps").mkdir(parents=True, exist_ok=True)
+    write(workspace / "deps", made="made\n", more="more\n")
+    return SetupCaches(folder, workspace, CACHED, **({"children": children()} | doubles))
+
+
+def test_a_cache_whose_removal_was_cut_off_serves_nobody(tmp_path):
+    """It would lack files for ever: set-up does not run where there is a cache."""
+
+    def dies(path: Path) -> None:
+        (path / "deps" / "made").unlink()
+        raise Dies
+
+    folder = tmp_path / "caches"
+    names = [f"cache-{number}" for number in range(KEPT)]
+    for number, name in enumerate(names):
+        caches_in(folder).keep(name, ["deps"])
+        os.utime(folder / name, (number, number))
+    with pytest.raises(Dies):
+        caches_in(folder, remove=dies).keep("another", ["deps"])
+    assert [name for name in names if caches_in(folder).has(name)] == names[1:]
+    caches_in(folder).keep("a third", ["deps"])
+    assert len([*folder.iterdir()]) == KEPT
+
+
+def test_a_cache_is_on_the_disk_before_it_serves_anybody(tmp_path):
+    """After a loss of power its files could be empty, and checks would fail for ever."""
+    seen = list[tuple[int, bool]]()
+    folder = tmp_path / "caches"
+
+    def sync() -> None:
+        seen.append((len([*folder.rglob("made")]), caches_in(folder).has("cache")))
+
+    caches_in(folder, sync=sync).keep("cache", ["deps"])
+    assert seen == [(1, False)]
+    assert caches_in(folder).has("cache")
+
+
+class KillsFirst(ChildProcesses):
+    """The first program is killed in the middle of its work."""
+
+    calls = 0
+
+    def run(self, argv, **options) -> Completed:
+        self.calls += 1
+        if self.calls > 1:
+            return super().run(argv, **options)
+        half = Path(argv[-1], "deps")
+        half.mkdir()
+        write(half, made="", stray="")
+        half.chmod(0o500)
+        return Completed("exited", -9, 0.1, "", "")
+
+
+def test_copying_that_a_signal_ended_is_done_again_and_asks_nobody(tmp_path):
+    folder = tmp_path / "caches"
+    caches_in(folder, children=KillsFirst(MemoryRegistry())).keep("cache", ["deps"])
+    assert {path.name: path.read_text() for path in (folder / "cache" / "deps").iterdir()} == {
+        "made": "made\n",
+        "more": "more\n",
+    }
+
+
+def test_a_store_that_lost_what_it_wrote_is_made_anew_before_a_cache_is_looked_for(project, base):
+    """A loss of power between run and verification can leave empty objects; the user's repository has the commit."""
+    work = project.work(base, **{"app.py": "print('bye')\n"})
+    objects = [path for path in (project.store / "objects").rglob("*") if path.is_file() and path.parent.name != "info"]
+    for path in objects:
+        path.chmod(0o600)
+        path.write_bytes(b"")
+    assert objects
+    workspace = verify(project)
+    workspace.prepare(work, published=base)
+    assert (workspace.path / "app.py").read_text() == "print('bye')\n"

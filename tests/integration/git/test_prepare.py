@@ -12,6 +12,8 @@ import pytest
 
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused
+from irontree.ports import Committed
+from irontree.repository import open_repository
 from tests.support.repositories import PLAIN, commit, git, head, hook, write
 
 
@@ -432,3 +434,37 @@ def test_objects_that_nobody_needs_do_not_pile_up(project, workspace):
     write(workspace.path, **{"app.py": "print('later')\n"})
     assert workspace.commit("[run] #1: later\n", base=head(project.root)).files == ("app.py",)
     assert project.repository.read_ref("refs/irontree/issue-1/2") == kept
+
+
+@pytest.mark.parametrize("harm", ["gone", "empty"])
+def test_a_history_that_lost_objects_is_made_anew_for_the_next_attempt_at_the_same_base(project, harm):
+    """Programs of the workspace borrow from it: hooks would refuse each commit, and nobody could say why."""
+    workspace, base = project.run_workspace(), head(project.root)
+    workspace.prepare(base, owner="issue-1")
+    history = project.store.with_name("history.git")
+    lost = [path for path in (history / "objects").rglob("*") if path.is_file()]
+    for path in lost:
+        path.chmod(0o600)
+        path.write_bytes(b"") if harm == "empty" else path.unlink()
+    assert lost
+    workspace.prepare(base, owner="issue-1")
+    assert git(workspace.path, "rev-list", "--objects", "HEAD")
+    git(workspace.path, "cat-file", "-p", "HEAD:app.py")
+
+
+def test_folders_with_any_letters_hold_store_and_history(project):
+    odd = project.cache.with_name('new\nline, "quoted" \\ and ünï')
+    repository = open_repository(project.root, project.children, odd / "cache", odd / "state", os.environ)
+    workspace, base = repository.workspace("run", PLAIN), head(project.root)
+    workspace.prepare(base)
+    assert git(workspace.path, "rev-parse", "HEAD^{tree}") == git(project.root, "rev-parse", f"{base}^{{tree}}")
+    write(workspace.path, **{"work.txt": "done\n"})
+    assert isinstance(workspace.commit("work", base=base), Committed)
+
+
+def test_a_state_folder_inside_a_workspace_is_refused(project):
+    """Who works there would have the store, and the next attempt would remove it."""
+    inside = project.cache / "irontree" / project.repository.id / "run"
+    repository = open_repository(project.root, project.children, project.cache, inside, os.environ)
+    with pytest.raises(EnvironmentRefused, match="is inside the folder of workspaces"):
+        repository.workspace("run", PLAIN)
