@@ -159,7 +159,7 @@ class WorkspaceSection(Section, WorkspacePolicy):
         default=(),
         alias="cache",
         description="What `setup` makes: kept, and copied into new workspaces. `setup` runs only where dependencies "
-        "changed then. A name such as `node_modules` is meant in every folder. Unset: it runs in each new workspace.",
+        "changed then. A name such as `node_modules` applies to every folder. Unset: it runs in each new workspace.",
     )
     copy_files: tuple[InnerPath, ...] = Field(
         default=(), alias="copy", description="Untracked files of the user's checkout that work needs, such as `.env`."

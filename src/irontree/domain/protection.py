@@ -35,8 +35,8 @@ CONFIGURATION: Final = (
     *("eslint.config*", ".eslintrc*", ".eslintignore", "cargo.toml", "build.rs", "rust-toolchain*", "clippy.toml"),
     *("go.mod", "go.work", ".golangci.y*ml", "pom.xml", "build.gradle*", "settings.gradle*", "package.swift"),
     *("gemfile", "rakefile", ".rspec", "composer.json", "phpunit.xml*", "*.csproj", "directory.build.*"),
-    *(".gitattributes",),
-    *(".github/workflows/*", ".gitea/workflows/*", ".forgejo/workflows/*", ".gitlab-ci.yml", ".cargo/*"),
+    *(".github/workflows/*", ".gitea/workflows/*", ".forgejo/workflows/*", ".gitlab-ci.yml"),
+    *(".cargo/*", ".gitattributes"),
 )
 """Build and test configuration, in small letters."""
 TESTS: Final = (
@@ -48,24 +48,13 @@ _COMMANDS: Final = re.compile(r"&&|\|\||[;&|\n(){}`]")
 _MODULE: Final = re.compile(r"\bpython[\d.]*(?:\s+-(?!m)\S+)*\s+-m\s*([A-Za-z_]\w*)")
 _ENDINGS: Final = ("py", "pyc", "so")
 _TOOLS: Final = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        pytest _pytest pluggy iniconfig packaging coverage xdist pytest_cov hypothesis nose2 tox nox mypy ruff
-        flake8 pylint pyright black isort bandit build pip sitecustomize usercustomize abc argparse ast asyncio
-        atexit base64 bdb bisect builtins cmd code codecs collections colorsys configparser contextlib contextvars
-        copy copyreg csv ctypes dataclasses datetime decimal difflib dis doctest email encodings enum errno
-        faulthandler fnmatch fractions functools gc genericpath getopt getpass gettext glob gzip hashlib heapq hmac
-        html http importlib inspect io ipaddress itertools json keyword linecache locale logging marshal math
-        mimetypes mmap multiprocessing ntpath numbers opcode operator os pathlib pdb pickle pkgutil platform
-        posixpath pprint profile queue random re readline reprlib resource runpy sched secrets select selectors
-        shelve shlex shutil signal site socket sqlite3 ssl stat statistics string struct subprocess symtable sys
-        sysconfig tarfile tempfile textwrap threading time timeit token tokenize tomllib trace traceback tracemalloc
-        types typing unittest urllib uuid venv warnings weakref xml zipfile zipimport zlib zoneinfo
-        """,
-    )
+    {
+        *("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "coverage", "xdist", "pytest_cov", "hypothesis"),
+        *("nose2", "tox", "nox", "mypy", "ruff", "flake8", "pylint", "pyright", "black", "isort", "bandit", "build"),
+        *("pip", "sitecustomize", "usercustomize"),
+    }
 )
-"""Modules that checks are run by or import, Python's own among them."""
+"""Modules that checks are run by."""
 _RUNNERS: Final = frozenset(
     {
         *("sh", "bash", "dash", "zsh", "source", ".", "python", "python3", "node", "deno", "bun", "ruby", "perl"),
@@ -82,15 +71,19 @@ _CONFIGURED_BY_SHORT: Final = frozenset(
 
 
 def changes_checks(
-    counts: Iterable[LineCount], node: PlanNode, policy: ExecutionPolicy, before: Callable[[], Collection[str]]
+    counts: Iterable[LineCount],
+    node: PlanNode,
+    policy: ExecutionPolicy,
+    before: Callable[[], Collection[str]],
+    standard: Collection[str],
 ) -> tuple[str, ...]:
     """The paths among *counts* that define the checks of *node* and that the task had no leave to change.
 
-    *before* gives the paths of the commit that the task began from.
+    *before* gives the paths of the commit that the task began from, *standard* are the modules of Python's library.
     """
     approved = [check.run for check in policy.checks]
     commands = [*approved, *node.verification, *_of_criteria(node)]
-    named, hidden = _run_by(commands), _hidden_by_files(approved, commands)
+    named, hidden = _run_by(commands), _hidden_by_files(approved, commands, standard)
     excepted = (*node.target_files, *policy.unprotected_files)
     tested = cache(lambda: _folders_with_tests(before()))
 
@@ -134,10 +127,12 @@ def _run_by(commands: Iterable[str]) -> frozenset[str]:
     )
 
 
-def _hidden_by_files(approved: Iterable[str], commands: Iterable[str]) -> frozenset[str]:
-    """Modules that a new file at the top hides from `python -m`: what its own checks run, and tools."""
-    hidden = {module for line in approved for module in _MODULE.findall(line)}
-    return frozenset(hidden | _TOOLS if any(map(_MODULE.search, commands)) else ())
+def _hidden_by_files(approved: Iterable[str], commands: Iterable[str], standard: Collection[str]) -> frozenset[str]:
+    """Modules that a new file at the top hides from `python -m`: what its own checks run, and all that tools import."""
+    if not any(map(_MODULE.search, commands)):
+        return frozenset()
+    run = (module for line in approved for module in _MODULE.findall(line))
+    return _TOOLS.union(run, {*standard} - {"test"})  # a usual folder
 
 
 def _is_module(path: str, names: Collection[str]) -> bool:

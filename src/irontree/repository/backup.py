@@ -38,7 +38,7 @@ def back_up(git: Git, folder: Path) -> str:
     """
     if not any((git.folder / STATE_FOLDER / name).is_dir() for name in KEPT):
         return ""
-    with locked(folder / "log.lock"):  # two commands may end at the same time
+    with git.use(), locked(folder / "log.lock"):  # two commands may end at the same time
         index = folder / "log.index"
         Path(f"{index}.lock").unlink(missing_ok=True)
         if not index.is_file():  # git would wait for a pipe

@@ -103,7 +103,7 @@ class SetupCaches:
         return tuple(path.strip("/") for path in self.policy.cache_paths)
 
     def _is_named(self, path: str) -> bool:
-        """A name without a slash is meant in every folder, as in `.gitignore`: packages have a `node_modules` each."""
+        """A name without a slash applies to every folder, as in `.gitignore`: packages have a `node_modules` each."""
         return path in self._named or path.rpartition("/")[2] in self._named
 
     def _is_above(self, path: str) -> bool:

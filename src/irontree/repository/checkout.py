@@ -53,9 +53,7 @@ def changed_paths(git: Git, submodules: Literal["all", "untracked"] = "untracked
 
 def committed_state(git: Git) -> tuple[str, ...]:
     """What of `.mino/` is tracked in the main worktree, but for what is meant to be: whoever can push wrote it."""
-    listed = git.read(
-        "ls-files", "-z", "--", f":(icase,top){STATE_FOLDER}"
-    )  # commands that only look need no GitPython
+    listed = git.read("ls-files", "-z", "--", f":(icase,top){STATE_FOLDER}")  # for who only looks: no GitPython
     tracked = filter(None, os.fsdecode(listed).split("\0"))
     return tuple(shown(path) for path in tracked if path not in _SHARED)
 

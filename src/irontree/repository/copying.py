@@ -12,7 +12,7 @@ from pathlib import Path
 
 from irontree.domain.settings import leads_out
 from irontree.errors import ConfigRefused, EnvironmentRefused
-from irontree.files import folder_beneath, remove_at, write_beneath
+from irontree.files import folder_beneath, read_bytes, remove_at, write_beneath
 from irontree.ports import Document
 from irontree.repository.store import MAKING
 
@@ -50,8 +50,8 @@ def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
 def texts_of(paths: Sequence[str], source: Path) -> Iterator[str]:
     """The beginnings of the files among *paths*, which are files of settings mostly; folders are not looked into."""
     for path in paths:
-        with suppress(OSError), (source / path).open("rb") as file:
-            yield file.read(_TEXT_BYTES).decode("utf-8", "replace")
+        with suppress(EnvironmentRefused):
+            yield (read_bytes(source / path, _TEXT_BYTES) or b"").decode("utf-8", "replace")
 
 
 def _copy(original: Path, folder: Path, path: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell
@@ -33,7 +35,7 @@ def policy(**settings) -> ExecutionPolicy:
 
 
 def protected(*counts: LineCount, node: PlanNode = NODE, before=BEFORE, **settings) -> tuple[str, ...]:
-    return changes_checks(counts, node, policy(**settings), lambda: before)
+    return changes_checks(counts, node, policy(**settings), lambda: before, sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +122,16 @@ def test_the_files_of_the_base_are_asked_for_once_whatever_is_new():
 
     new = [LineCount(f"tests/part{number}/conftest.py", 1, 0, new=True) for number in range(3)]
     new.append(LineCount("conftest.py", 1, 0, new=True))
-    assert changes_checks(new, NODE, policy(), before) == ("conftest.py",)
+    assert changes_checks(new, NODE, policy(), before, ()) == ("conftest.py",)
     assert asked == ["once"]
 
 
 @pytest.mark.parametrize(
     "path",
-    ["pytest.py", "pytest/__init__.py", "pytest/__main__.py", "_pytest/__init__.py", "json.py", "mypy.cpython-311.so"],
+    [
+        *("pytest.py", "pytest/__init__.py", "pytest/__main__.py", "_pytest/__init__.py", "mypy.cpython-311.so"),
+        *("json.py", "concurrent/__init__.py", "_strptime.py", "sitecustomize.py"),
+    ],
 )
 def test_a_new_module_in_the_place_of_what_python_runs_counts(path):
     """`python -m` looks in its folder first: the runner of the tests would be the agent's."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -163,7 +165,8 @@ def _protected(app: App, subject: Subject, sha: str) -> tuple[str, ...]:
     if sha != subject.anchor or not subject.state.has_code or not base:
         return ()
     counts = app.repository.line_counts(base, sha)
-    return changes_checks(counts, subject.node, subject.plan.policy, lambda: app.repository.files_at(base))
+    before = partial(app.repository.files_at, base)
+    return changes_checks(counts, subject.node, subject.plan.policy, before, sys.stdlib_module_names)
 
 
 def _refusal(protected: tuple[str, ...]) -> CheckResult:

@@ -168,6 +168,8 @@ class Proposal:
         """
         before = self.earlier.kept if self.earlier else ()
         stay = tuple(n for n in self.draft.removed if self.choices.keep_removed or n.task_key in before)
+        if not stay:  # this is asked often, and of large documents
+            return ()
         nodes = (*self.draft.nodes, *stay)
         graph = Graph.of(nodes)
         full = {outer for n in nodes if n.executability != "container" for outer in graph.ancestors(n.task_key)}
