@@ -51,7 +51,7 @@ _TOOLS: Final = frozenset(
     {
         *("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "coverage", "xdist", "pytest_cov", "hypothesis"),
         *("nose2", "tox", "nox", "mypy", "ruff", "flake8", "pylint", "pyright", "black", "isort", "bandit", "build"),
-        *("pip", "sitecustomize", "usercustomize"),
+        "pip",
     }
 )
 """Modules that checks are run by."""

@@ -130,7 +130,7 @@ def test_the_files_of_the_base_are_asked_for_once_whatever_is_new():
     "path",
     [
         *("pytest.py", "pytest/__init__.py", "pytest/__main__.py", "_pytest/__init__.py", "mypy.cpython-311.so"),
-        *("json.py", "concurrent/__init__.py", "_strptime.py", "sitecustomize.py"),
+        *("json.py", "concurrent/__init__.py", "_strptime.py"),
     ],
 )
 def test_a_new_module_in_the_place_of_what_python_runs_counts(path):
