@@ -166,7 +166,7 @@ def _require_own_state(repository: GitRepository) -> None:
     """Raise EnvironmentRefused for a log, approvals or answers that came with a commit: nobody gave them here (R6)."""
     if found := committed_state(repository.git):
         raise EnvironmentRefused(
-            f"{few(found)}: committed to this repository, so anyone who can push can write its log and approvals",
+            f"{few(found)}: in a commit of this repository, so that whoever can push writes what happened here",
             remedy="find out who committed it, then remove it: `git rm -r PATH`, commit, push; restore your own with "
             "`irontree init --from-backup`. If you committed your own: `git rm -r --cached PATH`",
         )

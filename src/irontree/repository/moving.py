@@ -24,7 +24,7 @@ from irontree.domain.text import few, shell_word
 from irontree.errors import EnvironmentRefused, GitFailed
 from irontree.files import Disk, disk_errors, is_abandoned, read_bytes
 from irontree.repository.checkout import InTheWay, changed_paths, in_the_way
-from irontree.repository.git import AGAIN_SECONDS, Git, lock_in_the_way, said, shown, was_killed
+from irontree.repository.git import AGAIN_SECONDS, NO_HOOKS, Git, lock_in_the_way, said, shown, was_killed
 from irontree.repository.hooks import hooks_folder
 
 Settled = Literal["finished", "undone", "left"]
@@ -140,12 +140,15 @@ class Moving:
         if users is None or self.git.hooks_are_files:
             yield ()
             return
-        with tempfile.TemporaryDirectory(prefix="irontree-hooks-") as folder:
-            for name in _REFUSING:
-                if os.access(users / name, os.X_OK):
-                    own = Path(folder) / name
-                    own.write_text(f'#!/bin/sh\nexec {shell_word(str(users / name))} "$@"\n', encoding="utf-8")
-                    own.chmod(0o700)
+        refusing = [users / name for name in _REFUSING if os.access(users / name, os.X_OK)]
+        if not refusing:
+            yield NO_HOOKS
+            return
+        with disk_errors(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(prefix="irontree-hooks-") as folder:
+            for hook in refusing:
+                own = Path(folder) / hook.name
+                own.write_text(f'#!/bin/sh\nexec {shell_word(str(hook))} "$@"\n', encoding="utf-8")
+                own.chmod(0o700)
             yield ("-c", f"core.hooksPath={folder}")
 
     def pending(self) -> Move | None:
