@@ -19,7 +19,6 @@ from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.gates import NAME
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
-from irontree.domain.text import shell_path
 from irontree.errors import ApprovalRefused, Busy, NotARepository
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import propose
@@ -31,13 +30,20 @@ FOLDER = "irontree-demo"
 SHOT_AT = "share-the-costs-name-who-took-part"
 """The task during whose first attempt `--kill` kills the flows."""
 ANSWERS: Final = ("issue-6=send-back:Begin with the total", "issue-6=accept:Now everybody can read it")
-"""The answers that a script gives to the demo's only question, which is asked twice."""
+"""What the demo answers to its only question, which is asked twice, where no person can."""
+
+_SCRIPTED: Final = (
+    "There is no terminal to ask on, so the demo answers for you: it approves the plan below, then\n"
+    + "".join(f"  {answer}\n" for answer in ANSWERS)
+    + "\n"
+)
 
 
 def run(context: Context) -> int:
     """Create the sample, ask for its approval, follow its loop, and print where everything is."""
     options = context.options
-    prepared = prepare(options.answer)
+    scripted = not (options.agent or options.approve or options.answer or sys.stdin.isatty())
+    prepared = prepare(ANSWERS if scripted else options.answer)
     _refuse_wrong_words(options.approve, prepared)
     if options.agent is not None:
         require_agent(AgentSpec(command=tuple(_words(options.agent))))
@@ -46,13 +52,11 @@ def run(context: Context) -> int:
     place = lay_out(folder, agent=_words(options.agent or ""))
     set_up(place.repository)
     app = context.at(place.repository).open()
-    context.console.write(_introduction(place, options.agent))
+    context.console.write(_introduction(place, options.agent) + (_SCRIPTED if scripted else ""))
     with local_server(app) as server:
         proposal = propose(app, place.document)
-        where = "" if options.place == FOLDER else f"{shell_path(options.place)} "
-        answers = " ".join(f"--answer '{answer}'" for answer in ANSWERS)
-        command = f"run: {this_program()} demo {where}--approve {proposal.name} {answers}"
-        ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start, command=command)
+        given = proposal.name if scripted else options.approve
+        ask_for_approval(context, app, proposal, given=given, loop_mode=True, meanwhile=server.start)
         with app.driver.hold(f"{proposal.what}, publish", wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.name, app.origin.actor)
         shoot = _in_the_middle if options.kill else None

@@ -58,16 +58,14 @@ def ask_for_approval(
     app: App,
     wanted: Proposal,
     *,
+    given: str | None,
     loop_mode: bool,
     meanwhile: Callable[[], None] = lambda: None,
-    command: str = "",
 ) -> None:
     """Return once the user has approved exactly this; raises ApprovalRefused otherwise.
 
-    *meanwhile* is called once the text is shown. *command* is how to approve without a terminal, if that takes more
-    than adding `--approve` to what was typed.
+    *given* is the name of what was approved beforehand. *meanwhile* is called once the text is shown.
     """
-    given = context.options.approve
     if wanted.approved and given is None:
         context.console.write(f"{wanted.approved_in_words}; going on with it.\n")
         return
@@ -80,10 +78,9 @@ def ask_for_approval(
     require_unguarded(app, wanted)
     if given is None:
         if not asked_here:
-            how = command or f"add --approve {wanted.name}"
             raise ApprovalRefused(
                 f"{wanted.what} is not approved, and nobody is here to ask",
-                remedy=f"look at the plan above, then {how}{_by_comment(wanted)}",
+                remedy=f"look at the plan above, then add --approve {wanted.name}{_by_comment(wanted)}",
             )
         meanwhile()
         _ask(context.console, loop_mode=loop_mode)

@@ -233,7 +233,7 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
     if not context.options.detach:
         require_agent(proposal.draft.policy.agent)
     with local_server(app, detach=context.options.detach) as server:
-        ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
+        ask_for_approval(context, app, proposal, given=context.options.approve, loop_mode=True, meanwhile=server.start)
         with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.name, app.origin.actor)
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
@@ -243,7 +243,7 @@ def _stepwise(context: Context, app: App, proposal: Proposal) -> int:
     """Approve and publish, without starting a loop."""
     tasks = [(task.number, task.status, task.node) for task in proposal.draft.tasks]
     if proposal.draft.plans:
-        ask_for_approval(context, app, proposal, loop_mode=False)
+        ask_for_approval(context, app, proposal, given=context.options.approve, loop_mode=False)
         with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):
             published = approve_stepwise(app, proposal, proposal.name, app.origin.actor)
         if proposal.draft.whole:
