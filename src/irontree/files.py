@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self, get_args
 from uuid import uuid4
 
 from irontree.errors import EnvironmentRefused
@@ -404,7 +404,8 @@ def is_held(path: Path) -> bool:
 
 # --- Scratch folders, in the folder of temporary files
 
-_SCRATCH = re.compile(r"irontree-(?:serving|handing|export|import|record)-[a-z0-9_]{8}")
+Purpose = Literal["serving", "handing", "hooks", "export", "import", "record"]
+_SCRATCH = re.compile(rf"irontree-(?:{'|'.join(get_args(Purpose))})-[a-z0-9_]{{8}}")
 ALIVE = ".irontree-alive"
 """The file in a scratch folder that stays locked as long as whoever made it lives."""
 _YOUNG_SECONDS = 60
@@ -415,10 +416,10 @@ class ScratchFolder:
     """A folder of this user alone, named `irontree-PURPOSE-…`, until `remove`; making one removes what kills left.
 
     Whether its maker lives is asked of the kernel lock and not of a process id: containers that share the folder of
-    temporary files do not see each other's processes. *purpose* is one of those in `_SCRATCH`. Raises OSError.
+    temporary files do not see each other's processes. Raises OSError.
     """
 
-    def __init__(self, purpose: str, within: Path | None = None) -> None:
+    def __init__(self, purpose: Purpose, within: Path | None = None) -> None:
         within = within or Path(tempfile.gettempdir())
         remove_abandoned_scratch(within)
         self.path = Path(tempfile.mkdtemp(prefix=f"irontree-{purpose}-", dir=within))

@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from typing import get_args
 
 import pytest
 
-from irontree.files import ALIVE, ScratchFolder, is_held, remove_abandoned_scratch
+from irontree.files import ALIVE, Purpose, ScratchFolder, is_held, remove_abandoned_scratch
 from irontree.processes.handing import handing
 from irontree.store.archive import write_archive
 from irontree.store.documents import FileUpkeep
@@ -20,7 +21,7 @@ MAKER = """
 import sys, time
 from pathlib import Path
 from irontree.files import ScratchFolder
-folder = ScratchFolder("serving", Path(sys.argv[1]))
+folder = ScratchFolder(sys.argv[2], Path(sys.argv[1]))
 (folder.path / "finish").touch()
 print(folder.path, flush=True)
 time.sleep(60)
@@ -54,9 +55,9 @@ def test_a_process_that_hands_credentials_holds_the_same_lock():
         assert is_held(path.parent / ALIVE)
 
 
-def left_by_a_kill(place, *, seconds=LONG_AGO):
+def left_by_a_kill(place, purpose="serving", *, seconds=LONG_AGO):
     """What a process that is killed leaves, so long ago."""
-    maker = subprocess.Popen([sys.executable, "-c", MAKER, str(place)], stdout=subprocess.PIPE)
+    maker = subprocess.Popen([sys.executable, "-c", MAKER, str(place), purpose], stdout=subprocess.PIPE)
     maker.stdout.readline()
     maker.send_signal(signal.SIGKILL)
     maker.communicate()
@@ -65,8 +66,9 @@ def left_by_a_kill(place, *, seconds=LONG_AGO):
     return folder
 
 
-def test_the_next_start_removes_what_a_killed_process_left(place):
-    left = left_by_a_kill(place)
+@pytest.mark.parametrize("purpose", get_args(Purpose))
+def test_the_next_start_removes_what_a_killed_process_left(place, purpose):
+    left = left_by_a_kill(place, purpose)
     with ScratchFolder("handing", place) as mine:
         assert [*place.iterdir()] == [mine.path]
     assert not left.exists()

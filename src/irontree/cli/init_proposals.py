@@ -69,6 +69,11 @@ class ProposedSetting:
     why: str
 
 
+_GO_ON: Final = ProposedSetting(
+    "loop.on_halt", "go_on", "a question about one task holds up only what depends on it; `stop` holds up everything"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Checks:
     """How to set up and test a project, and which file says so."""
@@ -94,7 +99,7 @@ _GO: Final = _Checks(
 def settings_for(facts: Facts) -> tuple[ProposedSetting, ...]:
     """All settings that the repository and machine suggest; without an agent, an empty one to fill in."""
     agent = tuple(_agent(facts)) or (ProposedSetting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
-    return (*agent, *_checks_settings(_checks(facts)), *_publish(facts), *_forge(facts))
+    return (*agent, *_checks_settings(_checks(facts)), *_publish(facts), *_forge(facts), _GO_ON)
 
 
 def settings_missing(facts: Facts, config: Config) -> tuple[ProposedSetting, ...]:

@@ -22,7 +22,7 @@ from typing import Final, Literal, NamedTuple
 
 from irontree.domain.text import few, shell_word
 from irontree.errors import EnvironmentRefused, GitFailed
-from irontree.files import Disk, disk_errors, is_abandoned, read_bytes
+from irontree.files import Disk, ScratchFolder, disk_errors, is_abandoned, read_bytes
 from irontree.repository.checkout import InTheWay, changed_paths, in_the_way
 from irontree.repository.git import AGAIN_SECONDS, NO_HOOKS, Git, lock_in_the_way, said, shown, was_killed
 from irontree.repository.hooks import hooks_folder
@@ -144,12 +144,12 @@ class Moving:
         if not refusing:
             yield NO_HOOKS
             return
-        with disk_errors(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(prefix="irontree-hooks-") as folder:
+        with disk_errors(Path(tempfile.gettempdir())), ScratchFolder("hooks") as scratch:
             for hook in refusing:
-                own = Path(folder) / hook.name
+                own = scratch.path / hook.name
                 own.write_text(f'#!/bin/sh\nexec {shell_word(str(hook))} "$@"\n', encoding="utf-8")
                 own.chmod(0o700)
-            yield ("-c", f"core.hooksPath={folder}")
+            yield ("-c", f"core.hooksPath={scratch.path}")
 
     def pending(self) -> Move | None:
         """The move that was cut off, or `None`."""
