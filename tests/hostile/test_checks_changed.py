@@ -121,6 +121,26 @@ def test_a_new_module_in_the_place_of_the_runner_of_the_tests_waits_for_a_person
     assert f"checks: {runner}; with these files as they were, `python -m pytest` fails" in scene.last().told.reasons[0]
 
 
+SUITE = "tests/test_greet.py"
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "import pytest\npytestmark = pytest.mark.skip\n\n{}",
+        "{}\n\ndef test_hello():\n    pass\n",
+    ],
+    ids=["a mark", "a second definition"],
+)
+def test_lines_that_are_only_added_and_disable_a_test_wait_for_a_person(scene, added):
+    old = "def test_hello():\n    assert open('greet.txt').read() == 'hello'\n"
+    scene.repository.remote["main"] = commit_here(scene.repository, {SUITE: old.encode()})
+    scene.checks = ScriptedCheckRunner(lambda command, workspace: int((workspace / SUITE).read_text() == old))
+    state = attempt(scene, lambda task: (task.workspace / SUITE).write_text(added.format(old)) and None)
+    assert state.last_event == "verify_pending_acceptance"
+    assert f"checks: {SUITE}; with these files as they were, `says hello` fails" in scene.last().told.reasons[0]
+
+
 def test_a_check_that_rewrites_a_tracked_file_helps_no_later_one(scene):
     def judge(command: str, workspace) -> int:
         if command == "format":

@@ -1,18 +1,19 @@
 """What defines the checks of a repository, and a task must not change unseen (R18).
 
-Who changes what judges him passes. New tests are no such change, nor are lines added to existing ones, nor files that
-the approved task declares as its own; a new file that configures tests which are there is one.
+Who changes what judges him passes. New tests are no such change, also in a file that is there, nor are files that the
+approved task declares as its own; a new file that configures tests which are there is one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from irontree.domain.added_tests import only_adds_tests
 from irontree.domain.plan import ExecutionPolicy, PlanNode
 
 
@@ -75,11 +76,13 @@ def changes_checks(
     node: PlanNode,
     policy: ExecutionPolicy,
     before: Callable[[], Collection[str]],
+    texts: Callable[[], Mapping[str, tuple[str, str]]],
     standard: Collection[str],
 ) -> tuple[str, ...]:
     """The paths among *counts* that define the checks of *node* and that the task had no leave to change.
 
-    *before* gives the paths of the commit that the task began from, *standard* are the modules of Python's library.
+    *before* gives the paths of the commit that the task began from, *texts* what is in each file before and after,
+    *standard* are the modules of Python's library.
     """
     approved = [check.run for check in policy.checks]
     commands = [*approved, *node.verification, *_of_criteria(node)]
@@ -97,7 +100,9 @@ def changes_checks(
             return not count.new or path.rpartition("/")[0] in tested()
         if count.new:
             return _is_module(path, hidden)
-        return path in named or (fits(path.lower(), TESTS) and count.removed != 0)
+        if path in named:
+            return True
+        return fits(path.lower(), TESTS) and (count.removed != 0 or not only_adds_tests(path, *texts()[path]))
 
     return tuple(count.path for count in counts if counted(count))
 

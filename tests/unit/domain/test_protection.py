@@ -34,8 +34,9 @@ def policy(**settings) -> ExecutionPolicy:
     )
 
 
-def protected(*counts: LineCount, node: PlanNode = NODE, before=BEFORE, **settings) -> tuple[str, ...]:
-    return changes_checks(counts, node, policy(**settings), lambda: before, sys.stdlib_module_names)
+def protected(*counts: LineCount, node: PlanNode = NODE, before=BEFORE, texts=None, **settings) -> tuple[str, ...]:
+    texts = {"tests/test_app.py": ("", "def test_app(): pass\n")} | (texts or {})
+    return changes_checks(counts, node, policy(**settings), lambda: before, lambda: texts, sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +81,11 @@ def test_the_work_itself_and_more_tests_do_not(count):
     assert protected(count, node=NODE) == ()
 
 
+def test_lines_that_are_added_to_a_test_count_if_they_may_disable_it():
+    texts = {"tests/test_app.py": ("def test_app(): pass\n", "pytestmark = 1\ndef test_app(): pass\n")}
+    assert protected(LineCount("tests/test_app.py", 1, 0), texts=texts) == ("tests/test_app.py",)
+
+
 def test_new_configuration_counts_only_where_there_are_tests_for_it():
     new = LineCount("pyproject.toml", 9, 0, new=True)
     assert protected(new, before=frozenset({"README.md"})) == ()
@@ -122,7 +128,7 @@ def test_the_files_of_the_base_are_asked_for_once_whatever_is_new():
 
     new = [LineCount(f"tests/part{number}/conftest.py", 1, 0, new=True) for number in range(3)]
     new.append(LineCount("conftest.py", 1, 0, new=True))
-    assert changes_checks(new, NODE, policy(), before, ()) == ("conftest.py",)
+    assert changes_checks(new, NODE, policy(), before, dict, ()) == ("conftest.py",)
     assert asked == ["once"]
 
 

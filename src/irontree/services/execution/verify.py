@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -166,7 +166,8 @@ def _protected(app: App, subject: Subject, sha: str) -> tuple[str, ...]:
         return ()
     counts = app.repository.line_counts(base, sha)
     before = partial(app.repository.files_at, base)
-    return changes_checks(counts, subject.node, subject.plan.policy, before, sys.stdlib_module_names)
+    texts = cache(lambda: {path: (old, new) for path, old, new in app.repository.texts(base, sha)})
+    return changes_checks(counts, subject.node, subject.plan.policy, before, texts, sys.stdlib_module_names)
 
 
 def _refusal(protected: tuple[str, ...]) -> CheckResult:

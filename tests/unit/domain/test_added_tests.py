@@ -1,0 +1,243 @@
+"""Lines that are added to a file of tests: new tests, or something that changes what the old ones say (R18)."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irontree.domain.added_tests import only_adds_tests
+
+PYTHON = '''\
+"""Sums."""
+
+import unittest
+
+import pytest
+
+from calc import add
+
+
+@pytest.fixture
+def numbers():
+    return [1, 2]
+
+
+def test_add(numbers, tmp_path):
+    total = add(*numbers)
+    assert total == 3
+
+
+class TestSums(unittest.TestCase):
+    def test_zero(self):
+        self.assertEqual(add(0, 0), 0)
+'''
+JAVASCRIPT = """\
+import { add } from './calc'
+
+describe('sums', () => {
+  it('adds', () => {
+    const total = add(1, 2)
+    expect(total).toBe(3)
+  })
+})
+"""
+GO = """\
+package calc
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	got := Add(1, 2)
+	if got != 3 {
+		t.Errorf("got %d", got)
+	}
+}
+"""
+RUST = """\
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds() {
+        assert_eq!(add(1, 2), 3);
+    }
+}
+"""
+
+
+def after(text: str, line: str, added: str) -> str:
+    """*text* with *added* below the first line that has *line* in it."""
+    lines = text.splitlines(keepends=True)
+    at = next(number for number, each in enumerate(lines) if line in each)
+    return "".join((*lines[: at + 1], added, *lines[at + 1 :]))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        PYTHON,
+        PYTHON + "\n\ndef test_sub():\n    assert 1\n",
+        PYTHON + "\n    def test_one(self):\n        self.assertEqual(add(1, 0), 1)\n",
+        PYTHON + "\n\n@pytest.mark.parametrize('case', [1])\ndef test_sub(case):\n    return\n",
+        PYTHON
+        + "\n\nclass TestMore(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(add(0, 0), 0)\n",
+        after(PYTHON, "from calc", "from calc import subtract\nimport json\n\nCASES = [(1, 2), (3, 4)]\n"),
+        after(PYTHON, "from calc", "\n\ndef helper(value):\n    return value\n\n\nasync def test_first():\n    pass\n"),
+        after(PYTHON, "total = add", "    # it is three\n\n"),
+    ],
+)
+def test_new_tests_in_python_are_only_added(changed):
+    assert only_adds_tests("tests/test_calc.py", PYTHON, changed)
+
+
+ATTACKS = [
+    "pytestmark = pytest.mark.skip\n",
+    "pytest.skip('later', allow_module_level=True)\n",
+    "raise SystemExit\n",
+    "import sys; sys.exit(0)\n",
+    "def test_add(): pass\n",
+    "test_add = None\n",
+    "del test_add\n",
+    "def add(*a): return 3\n",
+    "from other import add\n",
+    "import other as add\n",
+    "from other import *\n",
+    "def numbers(): return [3, 0]\n",
+    "def tmp_path(): pass\n",
+    "class TestSums: pass\n",
+    "@pytest.mark.skip\n",
+    "@pytest.fixture(autouse=True)\ndef quiet(monkeypatch): pass\n",
+    "collect_ignore = ['test_calc.py']\n",
+    "__test__ = False\n",
+    "def pytest_generate_tests(metafunc): pass\n",
+    "def setup_module(): pytest.skip('x')\n",
+    "def setUpModule(): pass\n",
+    "def load_tests(*a): pass\n",
+    "from other import setup_function\n",
+    "NUMBERS = print('x')\n",
+    "# type: ignore\n",
+    "# mypy: ignore-errors\n",
+    "# -*- coding: rot13 -*-\n",
+    "return\n",
+    "    return\n",
+    "    numbers = [3, 0]\n",
+    "        return\n",
+    "    def setUp(self): self.skipTest('x')\n",
+    "    def assertEqual(self, a, b): pass\n",
+    "    def run(self, result=None): pass\n",
+    "    __test__ = False\n",
+    "if False:\n",
+    '"""\n',
+    "\\\n",
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+@given(data=st.data())
+def test_what_may_disable_a_test_in_python_is_more_wherever_it_stands(attack, data):
+    lines = PYTHON.splitlines(keepends=True)
+    at = data.draw(st.integers(0, len(lines)))
+    changed = "".join((*lines[:at], attack, *lines[at:]))
+    if attack.isspace() or _says_the_same(changed):
+        return
+    assert not only_adds_tests("test_calc.py", PYTHON, changed)
+
+
+def _says_the_same(changed: str) -> bool:
+    """It may stand where it is text, or nothing."""
+    try:
+        return ast.dump(ast.parse(changed)) == ast.dump(ast.parse(PYTHON)) and "#" not in changed
+    except SyntaxError:
+        return False
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_no_text_is_too_odd_to_be_compared(before, changed):
+    for ending in ("py", "go", "txt"):
+        assert only_adds_tests(f"test_x.{ending}", before, before)
+        assert only_adds_tests(f"test_x.{ending}", before, changed) in (True, False)
+
+
+@pytest.mark.parametrize("text", ["(" * 100_000, "x = " + "-" * 100_000 + "1", "\0"])
+def test_what_python_cannot_read_is_a_reason_to_ask(text):
+    assert not only_adds_tests("test_x.py", "", text)
+
+
+IT = "  it('adds none', () => {\n    const none = add(0, 0)\n    expect(none).toBe(0)\n  })\n"
+FN = "\n    #[test]\n    fn subtracts() {\n        assert_eq!(sub(2, 1), 1);\n    }\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "changed"),
+    [
+        (
+            "a.test.js",
+            JAVASCRIPT,
+            JAVASCRIPT + "\ndescribe('more', () => {\n  it('x', () => {\n    if (a) {}\n  })\n})\n",
+        ),
+        (
+            "a.test.ts",
+            JAVASCRIPT,
+            after(
+                JAVASCRIPT,
+                "  })",
+                "\n  it('adds none', () => {\n    const none = add(0, 0)\n    expect(none).toBe(0)\n  })\n",
+            ),
+        ),
+        ("a_test.go", GO, GO + '\nfunc TestSub(t *testing.T) {\n\tif Sub(2, 1) != 1 {\n\t\tt.Error("no")\n\t}\n}\n'),
+        (
+            "tests.rs",
+            RUST,
+            after(RUST, "3);\n", "    }\n\n    #[test]\n    fn subtracts() {\n        assert_eq!(sub(2, 1), 1);\n"),
+        ),
+        (
+            "tests.rs",
+            RUST,
+            after(RUST, "use super", "\n    #[test]\n    fn subtracts() {\n        assert_eq!(sub(2, 1), 1);\n    }\n"),
+        ),
+    ],
+)
+def test_whole_new_tests_in_other_languages_are_only_added(path, before, changed):
+    assert only_adds_tests(path, before, changed)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "line", "added"),
+    [
+        ("a.test.js", JAVASCRIPT, "describe", "  return\n"),
+        ("a.test.js", JAVASCRIPT, "it('adds", "    return\n"),
+        ("a.test.js", JAVASCRIPT, "it('adds", "    expect = () => ({ toBe() {} })\n"),
+        ("a.test.js", JAVASCRIPT, "it('adds", "    const add = () => 3\n"),
+        ("a.test.js", JAVASCRIPT, "import", "jest.mock('./calc')\n"),
+        ("a.test.js", JAVASCRIPT, "import", "/*\n"),
+        ("a.test.js", JAVASCRIPT, "import", "const text = `\n"),
+        ("a.test.js", JAVASCRIPT, "import", "it('waits', () => {\n"),
+        ("a.test.js", JAVASCRIPT, "import", "if (false)\n"),
+        ("a.test.js", JAVASCRIPT, "import", "beforeEach(() => { add = null })\n"),
+        ("a.test.js", JAVASCRIPT + "\n", "^", "describe.only('mine', () => {})\n"),
+        ("a.test.js", JAVASCRIPT + "\n", "^", "afterEach(() => {})\n"),
+        ("a.test.js", JAVASCRIPT + "\n", "^", "function add() { return 3 }\n"),
+        ("a_test.go", GO, "got := ", "\tt.Skip()\n"),
+        ("a_test.go", GO, "func TestAdd", "\treturn\n"),
+        ("a_test.go", GO + "\n", "^", "func TestMain(m *testing.M) { os.Exit(0) }\n"),
+        ("a_test.go", GO + "\n", "^", "func init() { os.Exit(0) }\n"),
+        ("a_test.go", GO, "got := ", "\tgot = 3\n"),
+        ("a_test.go", GO, "package", "//go:build ignore\n"),
+        ("tests.rs", RUST, "#[test]", "    #[ignore]\n"),
+        ("tests.rs", RUST, "#[test]", '    #[cfg(feature = "none")]\n'),
+        ("tests/expected.txt", "3\n", "3", "4\n"),
+        ("tests/check.sh", "test 1 = 2\n", "test", "exit 0\n"),
+    ],
+)
+def test_what_may_disable_a_test_in_another_language_is_more(path, before, line, added):
+    changed = before + added if line == "^" else after(before, line, added)
+    assert not only_adds_tests(path, before, changed)
+
+
+def test_a_line_that_was_taken_is_more():
+    assert not only_adds_tests("a_test.go", GO, GO.replace('\t\tt.Errorf("got %d", got)\n', ""))
+    assert not only_adds_tests("test_a.py", PYTHON, PYTHON.replace("    assert total == 3\n", ""))
