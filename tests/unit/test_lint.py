@@ -18,8 +18,8 @@ from irontree.domain.comments import (
 )
 from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.loop import LOOP_EVENTS
+from tests.support.hostile_texts import FRAGMENTS
 from tests.support.soak import SOAK
-from tests.support.views import FRAGMENTS
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 MARKER = "<!-- irontree:7:mfrggzdfmztwq2lk -->"

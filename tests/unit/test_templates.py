@@ -24,17 +24,13 @@ from irontree.rendering import JinjaRenderer
 from irontree.services.delivery.comments import CommentView
 from irontree.services.questions.commands import answers_to
 from irontree.services.questions.questions import Question
+from tests.support.hostile_texts import FRAGMENTS, HOSTILE, KEY_MARKER, MARKER, ORDINARY, SHA
 from tests.support.views import (
     CHILD,
-    FRAGMENTS,
-    HOSTILE,
-    KEY_MARKER,
-    MARKER,
-    ORDINARY,
-    SHA,
     STATUS_COMMENTS,
     TEMPLATES,
     approval,
+    around,
     brief,
     case,
     evidence,
@@ -247,7 +243,7 @@ def test_the_sections_of_an_issue_take_effect_after_any_description():
 
 
 def test_the_sections_of_a_prompt_take_effect_after_any_description():
-    ours = ["Acceptance criteria", "Files this is about", "How it will be verified"]
+    ours = ["What it builds on", "Files this is about", "How it will be verified"]
     ours += ["Why the last attempt was not enough", "Text by people without write access", "Rules"]
     assert hostile(lambda text: not_last(ours, rendered("prompts/run.md", text))) == {}
 
@@ -377,6 +373,7 @@ def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
     """R20"""
     task = node("a hostile wish").model_copy(update={"outsider": "mallory", "target_files": ()})
     told = {**prompt("a hostile wish"), "node": task, "failure": None, "commands": (), "quotes": (task,)}
+    told["around"] = around(ORDINARY)
     shown = RENDERER.render("prompts/run.md", **told)
     before, _, quoted = shown.partition("## Text by people without write access")
     assert "a hostile wish" not in before

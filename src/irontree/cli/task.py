@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
+from irontree.cli.console import show_markdown
 from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.drive import APPROVE, WAIT_SECONDS, Drive, ask_for_approval, local_server, show_plan, show_published
 from irontree.cli.output import Cell, OutputBlock, Table, TextLines
@@ -26,6 +27,7 @@ from irontree.flows.server.connection import adopt_server
 from irontree.services.answers.answers import between_steps
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
 from irontree.services.execution.steps import require_not_published, waits_with_commit
+from irontree.services.execution.verify import top_level
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_loop, foresee_plan
@@ -34,6 +36,7 @@ from irontree.services.proposals.proposal import ApprovalChoices, Draft, DraftTa
 from irontree.services.proposals.sources import propose, resolve
 from irontree.services.record import read_world
 from irontree.services.work.preflight import require_agent
+from irontree.services.work.prompts import PromptedAttempt, task_prompt
 
 _SUFFIXES: Final = (".md", ".markdown")
 
@@ -203,6 +206,8 @@ def _of_issues(context: Context, app: App, intent: Issues | OpenIssues) -> Propo
 def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
     """Show the proposal, or ask for approval and follow its loop (protocol, Intent Resolution)."""
     options = context.options
+    if options.prompts:
+        return _show_prompts(context, app, proposal)
     if options.plan:
         return show_plan(context, app, proposal, plan_data(proposal))
     if options.what_if:
@@ -215,11 +220,22 @@ def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[
     return approve_and_drive(context, app, proposal, prepared)
 
 
+def _show_prompts(context: Context, app: App, proposal: Proposal) -> int:
+    """What the agent is told in the first attempt at each task that is due; what others deliver until then is added."""
+    world, present = read_world(app), top_level(app.repository.root)
+    due = [task for task in proposal.draft.tasks if task.due and task.node.executability == "executable"]
+    for task in due:
+        show_markdown(context.console, task_prompt(app, world, task.plan, task.node, PromptedAttempt(present=present)))
+    return OK
+
+
 def _require_fit(options: argparse.Namespace, *, of_issues: bool) -> None:
     if of_issues and (options.keep_removed or options.reopen_changed):
         raise UsageError("--keep-removed and --reopen-changed are for the changes of a document: leave them out")
     if options.json and not (options.plan or options.what_if):
         raise UsageError("--json goes with --plan or --what-if")
+    if options.prompts and (not options.plan or options.json):
+        raise UsageError("--prompts goes with --plan, and has no machine form")
     if options.what_if and options.plan:
         raise UsageError("--plan shows what would be approved, --what-if what would follow: leave one of them out")
     if options.stepwise and options.detach:
@@ -373,6 +389,11 @@ VERBS: Final = {
             help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume [LOOP_ID] [continue|skip ISSUE|cancel]",
         ),
         argument("--plan", action="store_true", help="show the tree, its keys and revision; touch nothing"),
+        argument(
+            "--prompts",
+            action="store_true",
+            help="with --plan: what the agent is told in its first attempt at each task",
+        ),
         argument("--what-if", action="store_true", help="show the steps that would follow; touch nothing"),
         argument("--json", action="store_true", help="with --plan or --what-if: the machine form"),
         APPROVE,

@@ -91,6 +91,13 @@ def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str]
     )
 
 
+def common_text(source: str) -> tuple[str, str]:
+    """Title and introduction of a normalised document that was read before: what belongs to all its tasks."""
+    lines = without_front_matter(source.split("\n"))
+    outlined = outline(parse(lines), Findings(range(1, len(lines) + 1)))
+    return outlined.title, read_prose(outlined.introduction, lines)
+
+
 def reads_as(data: bytes, source: str) -> bool:
     """Whether *data* is the normalised text *source*; if so, its nodes are the same and need not be read."""
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
@@ -12,7 +12,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, FailureClass, outcome_of, stopped_by
 from irontree.domain.budgets import Allowance
-from irontree.domain.checks import commands_for, truncate
+from irontree.domain.checks import truncate
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.ids import run_token
 from irontree.domain.plan import Plan, PlanNode
@@ -34,7 +34,7 @@ from irontree.services.record import (
     salvage_ref,
     transcript_folder,
 )
-from irontree.services.views.history import failure_of, last_of, time_of
+from irontree.services.views.history import last_of, time_of
 from irontree.services.work.preflight import (
     GIVE_ACCESS,
     NO_ACCESS,
@@ -46,6 +46,7 @@ from irontree.services.work.preflight import (
     stop_without_dependency,
     try_again_at,
 )
+from irontree.services.work.prompts import PromptedAttempt, task_prompt
 
 _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated"})
 """After these failures the agent ended by itself, so what it wrote is complete; after a kill that is unknown."""
@@ -149,7 +150,7 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
             published=fork_point,
             cancel=app.cancel,
         )
-        result = _call_agent(app, attempt)
+        result = _call_agent(app, world, attempt)
     except IrontreeError as error:  # the agent's program was not started
         return _could_not_work(app, attempt, error, NOT_STARTED)
     return _settle(app, attempt, result)
@@ -189,44 +190,22 @@ def _fork_point(app: App, plan: Plan, base: str) -> str:
     return app.repository.fork_point(base, where) or base
 
 
-def _call_agent(app: App, attempt: _RunningAttempt) -> AgentResult:
-    state, present = attempt.state, top_level(attempt.workspace.path)
+def _call_agent(app: App, world: World, attempt: _RunningAttempt) -> AgentResult:
+    state = attempt.state
     spec, allowance = attempt.plan.policy.agent, attempt.allowance
+    goes_on = attempt.tree_of not in (None, state.commit)
+    for_attempt = PromptedAttempt(state, top_level(attempt.workspace.path), goes_on)
     task = AgentTask(
         issue_number=state.issue_number,
         task_key=state.task_key,
         attempt=state.attempt_count,
-        prompt=_prompt(
-            app, attempt.node, attempt.plan, state, present, goes_on=attempt.tree_of not in (None, state.commit)
-        ),
+        prompt=task_prompt(app, world, attempt.plan, attempt.node, for_attempt),
         workspace=attempt.workspace.path,
         transcript=transcript_folder(app, state),
         allowance=allowance,
     )
     spec = spec.model_copy(update={"wall_seconds": allowance.seconds(spec.wall_seconds)})
     return app.agent(spec).attempt(task, cancel=app.cancel, progress=app.progress)
-
-
-def _prompt(
-    app: App, node: PlanNode, plan: Plan, state: TaskState, present: Collection[str], *, goes_on: bool = False
-) -> str:
-    """The task, its criteria and checks, and the failure context of the previous attempt (protocol, phase 4).
-
-    *present*: the names at the top level of the workspace; *goes_on*: an interrupted attempt's work is there too.
-    """
-    return app.renderer.render(
-        "prompts/run.md",
-        number=state.issue_number,
-        node=node,
-        attempt=state.attempt_count,
-        attempts=state.total_attempts,
-        protected=plan.policy.protected,
-        commands=tuple(check.run for check in commands_for(node, plan.policy, present)),
-        failure=failure_of(app, app.log.read(state.issue_number), state),
-        continues=state.has_code and not goes_on,
-        goes_on=goes_on,
-        quotes=(node,) if node.outsider else (),
-    )
 
 
 def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskState:

@@ -1,0 +1,164 @@
+"""What an agent is told: its task, everything that was written around it, and what it builds on (protocol, phase 4)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from irontree.app import App
+from irontree.domain.checks import commands_for
+from irontree.domain.graph import Graph
+from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.spec import common_text
+from irontree.domain.state import TaskState
+from irontree.domain.text import one_line
+from irontree.domain.values import short_sha
+from irontree.services.record import World
+from irontree.services.views.history import failure_of, last_of
+
+INTRODUCTION_CHARACTERS: Final = 12_000
+DESCRIPTION_CHARACTERS: Final = 6_000
+SUMMARY_CHARACTERS: Final = 600
+MOST_DELIVERED: Final = 20
+MOST_LINES: Final = 60
+"""Of the list of all tasks; of a longer one, the lines around the task are shown."""
+
+
+class Passage(NamedTuple):
+    """A text, and how many of its characters are left out at its end."""
+
+    text: str
+    left_out: int
+
+
+class Delivered(NamedTuple):
+    """What a task that this one depends on has left."""
+
+    title: str
+    summary: str
+    """The last words of its agent: a claim."""
+    commit: str
+    """Empty if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What stands around a task in its document, and before it in time."""
+
+    document: str
+    title: str
+    introduction: Passage
+    parents: tuple[tuple[str, Passage], ...]
+    """Title and description of each, outermost first."""
+    tasks: tuple[str, ...]
+    """The list of all tasks, or what is near of a long one; empty if there are no others."""
+    tasks_left_out: int
+    delivered: tuple[Delivered, ...]
+    delivered_left_out: int
+    quoted: tuple[PlanNode, ...]
+    """Parents whose text is by somebody without write access (R20)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptedAttempt:
+    """Which attempt a prompt is for; the first of an issue that is not published yet has no number."""
+
+    state: TaskState | None = None
+    present: Collection[str] = ()
+    """The names at the top level of the workspace."""
+    goes_on: bool = False
+    """Whether the work of an attempt that was interrupted is in the workspace."""
+
+
+def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: PromptedAttempt) -> str:
+    """The prompt of one attempt: the task and what is around it, its checks, and why the last attempt failed."""
+    state = attempt.state
+    around = surroundings(app, world, plan, node)
+    return app.renderer.render(
+        "prompts/run.md",
+        number=state.issue_number if state else 0,
+        node=node,
+        attempt=state.attempt_count if state else 1,
+        attempts=state.total_attempts if state else 1 + plan.policy.retries_of(node),
+        around=around,
+        protected=plan.policy.protected,
+        commands=tuple(check.run for check in commands_for(node, plan.policy, attempt.present)),
+        failure=failure_of(app, app.log.read(state.issue_number), state) if state else None,
+        continues=bool(state and state.has_code and not attempt.goes_on),
+        goes_on=attempt.goes_on,
+        quotes=(*around.quoted, *((node,) if node.outsider else ())),
+    )
+
+
+def surroundings(app: App, world: World, plan: Plan, node: PlanNode) -> Surroundings:
+    """What stands around *node* in *plan*, and what the tasks that it waits for have delivered so far."""
+    graph = Graph.of({**world.nodes, **{each.task_key: each for each in plan.nodes}}.values())
+    above = [graph.nodes[key] for key in reversed(graph.ancestors(node.task_key))]
+    title, introduction = ("", "") if plan.adoption else common_text(plan.source)
+    tasks = _tasks(world, plan, node)
+    done = tuple(_delivered(app, world, graph, node))
+    return Surroundings(
+        document=plan.spec_path,
+        title=title,
+        introduction=_passage(introduction, INTRODUCTION_CHARACTERS),
+        parents=tuple(
+            (each.title, _passage(each.description, DESCRIPTION_CHARACTERS)) for each in above if not each.outsider
+        ),
+        tasks=tasks,
+        tasks_left_out=len(plan.nodes) - len(tasks) if tasks else 0,
+        delivered=done[:MOST_DELIVERED],
+        delivered_left_out=len(done[MOST_DELIVERED:]),
+        quoted=tuple(each for each in above if each.outsider),
+    )
+
+
+def _passage(text: str, most: int) -> Passage:
+    """*text*, cut at the end of a line if it is longer than *most*."""
+    if len(text) <= most:
+        return Passage(text, 0)
+    kept = text[:most].rpartition("\n")[0] or text[:most]
+    return Passage(kept, len(text) - len(kept))
+
+
+def _tasks(world: World, plan: Plan, node: PlanNode) -> tuple[str, ...]:
+    """A line for each task of the document, in its order; of many, those that are near."""
+    if plan.adoption or len(plan.nodes) == 1:
+        return ()
+    graph = Graph.of(plan.nodes)
+    above = graph.ancestors(node.task_key)
+    beside = graph.children(node.parent) if node.parent else ()
+    top = (each.task_key for each in plan.nodes if each.parent is None)
+    nearest_first = dict.fromkeys((node.task_key, *above, *node.depends_on, *beside, *top, *graph.nodes))
+    shown = frozenset(list(nearest_first)[:MOST_LINES])
+    return tuple(
+        f"{'  ' * len(graph.ancestors(key))}- {one_line(each.title)}{_standing(world, key, node)}"
+        for key, each in graph.nodes.items()
+        if key in shown
+    )
+
+
+def _standing(world: World, key: str, node: PlanNode) -> str:
+    if key == node.task_key:
+        return " (this task)"
+    return " (done)" if world.is_done(key) else ""
+
+
+def _delivered(app: App, world: World, graph: Graph, node: PlanNode) -> Iterator[Delivered]:
+    """What those leave that the task waits for, by itself or as a part; of a composite, what its parts leave."""
+    waiting = (node, *(graph.nodes[key] for key in graph.ancestors(node.task_key)))
+    needed = (key for each in waiting for key in each.depends_on)
+    for key in dict.fromkeys(_leaves(graph, needed)):
+        state, needs = world.states.get(key), graph.nodes.get(key)
+        if state and needs and world.is_proven(key):
+            completed = last_of(app.log.read(state.issue_number), "run_completed")
+            summary = "" if completed is None else textwrap.shorten(completed.told.summary, SUMMARY_CHARACTERS)
+            title = f"issue #{state.issue_number}" if needs.outsider else needs.title
+            yield Delivered(title, summary, short_sha(state.commit) if state.has_code else "")
+
+
+def _leaves(graph: Graph, keys: Iterable[str]) -> Iterator[str]:
+    for key in keys:
+        parts = graph.children(key)
+        yield from _leaves(graph, parts) if parts else (key,)
