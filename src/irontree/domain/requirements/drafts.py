@@ -22,6 +22,12 @@ T = TypeVar("T")
 MAX_TITLE: Final = 255  # the longest title that every forge accepts
 _TYPES: Final = {word: profile.name for profile in TASK_TYPES.values() for word in profile.words}
 _PRIORITIES: Final = {"high": 1, "medium": 5, "low": 9} | {str(number): number for number in range(1, 10)}
+_AND: Final = re.compile(r"\s*(?:,\s*)?\b(?:and|&)\s+", re.IGNORECASE)
+_ASIDE: Final = re.compile(r"\s*\([^()]*\)\s*$")
+_NUMBERED_TASK: Final = re.compile(
+    r"(?:(?P<word>task|step|phase|part)\s+)?(?P<number>\d+(?:\.\d+)*)(?:[.):]|\s*[-\u2013\u2014])?\s+(?P<name>\S.*)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(eq=False, slots=True)
@@ -206,6 +212,8 @@ def resolve(drafts: Sequence[TaskDraft], known_issues: Mapping[int, str], findin
         labelled = draft.text.fields.get("depends_on")
         for text in labelled.texts() if labelled else ():
             draft.depends_on |= set(names.keys(text, draft))
+        for text in draft.text.loose:
+            draft.depends_on |= set(names.loose_keys(text, draft))
         if draft.parent:
             draft.depends_on |= draft.parent.depends_on
 
@@ -231,10 +239,13 @@ class _Names:
         self._known_issues = known_issues
         self._by_key: dict[str, TaskDraft] = {}
         self._by_name: dict[str, list[TaskDraft]] = defaultdict(list)
+        self._by_short_name: dict[str, list[TaskDraft]] = defaultdict(list)
         for draft in drafts:
             self._by_key.setdefault(draft.key, draft)
             for name in _names_of(draft):
                 self._by_name[name].append(draft)
+            for name in set(map(_folded, _short_names(draft.title))):
+                self._by_short_name[name].append(draft)
         self._widest = 1 + max((n.count(",") for n in self._by_name if len(n) <= MAX_TITLE), default=0)
         self._suggested = 0
 
@@ -243,6 +254,19 @@ class _Names:
         for name in self._split(text.text):
             key = self._key(Text(name, text.index), draft)
             if key:
+                yield key
+
+    def loose_keys(self, text: Text, draft: TaskDraft) -> Iterator[str]:
+        """The keys that *text* names, written without a field; pointed out if it is not only names of tasks."""
+        readings = (self._split(text.text.strip(" .")), self._split(_AND.sub(",", text.text.strip(" ."))))
+        names = next((names for names in readings if names and all(self._known(name) for name in names)), ())
+        if not names:
+            what = f"{quoted(text.text)} names no tasks of this document, so nothing is waited for"
+            self._findings.warn(
+                text.index, what, "For a dependency write 'Depends on: TITLE, TITLE' on a line of its own"
+            )
+        for name in names:
+            if key := self._key(Text(name, text.index), draft):
                 yield key
 
     def _split(self, text: str) -> list[str]:
@@ -281,7 +305,9 @@ class _Names:
         return None
 
     def _suggestion(self, name: str) -> list[TaskDraft]:
-        return [self._by_key[name]] if name in self._by_key else self._by_name.get(_folded(name), [])
+        folded = _folded(name)
+        by_title = [self._by_key[name]] if name in self._by_key else self._by_name.get(folded, [])
+        return by_title or self._by_short_name.get(folded, [])
 
     def _known_issue(self, name: Text, draft: TaskDraft, key: str) -> str | None:
         here = self._by_key.get(key)
@@ -332,6 +358,16 @@ def _names_of(draft: TaskDraft) -> set[str]:
         name = f"{ancestor.title}/{name}"
         names.add(_folded(name))
     return names
+
+
+def _short_names(title: str) -> Iterator[str]:
+    """What stands for a title: it without an aside at its end, without the number in front, or that number."""
+    bare = _ASIDE.sub("", title)
+    yield bare
+    if numbered := _NUMBERED_TASK.fullmatch(bare):
+        yield from (numbered["number"], numbered["name"])
+        if numbered["word"]:
+            yield f"{numbered['word']} {numbered['number']}"
 
 
 def _folded(name: str) -> str:

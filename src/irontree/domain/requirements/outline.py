@@ -50,9 +50,14 @@ _SHORTEST: Final = 3
 """Minimum letters of an abbreviated label."""
 
 
+NUMBERED: Final = re.compile(r"(?P<number>\d+(?:\.\d+)*)[.)]?\s+(?P<name>\S.*)", re.DOTALL)
+"""A heading with its number: `2.1 Log in`."""
+
+
 def kind_of(name: str) -> Kind | None:
-    """The kind of a heading or label with this name; `None` if it has no special meaning."""
-    return _KINDS.get(_folded(name))
+    """The kind of a heading or label with this name, numbered or not; `None` if it has no special meaning."""
+    numbered = NUMBERED.fullmatch(name)
+    return _KINDS.get(_folded(numbered["name"] if numbered else name))
 
 
 def nearest_label(name: str) -> str | None:

@@ -32,6 +32,62 @@ _CODE: Final = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?P<inside>.+?)(?<!`)(?P=tic
 _MARK: Final = re.compile(
     rf"{_CODE.pattern}|(?P<manual>\(\s*manual\s*\))|\(\s*check:(?P<check>[^()]*)\)", re.IGNORECASE
 )
+_NEEDS: Final = r"(?:depends\s+on|depending\s+on|blocked\s+by)"
+_LOOSE: Final = re.compile(
+    rf"\(\s*{_NEEDS}:?\s+(?P<inside>[^()]+)\)|^\W*{_NEEDS}[*_]*\s+(?P<line>[^:]+)$", re.IGNORECASE | re.MULTILINE
+)
+"""A dependency as people write it without a field: `(depends on 2.1)`, or a line `Depends on Login`."""
+_PROGRAMS: Final = frozenset(
+    {
+        *(
+            "pytest",
+            "python",
+            "python3",
+            "tox",
+            "nox",
+            "uv",
+            "poetry",
+            "ruff",
+            "mypy",
+            "npm",
+            "npx",
+            "pnpm",
+            "yarn",
+            "node",
+        ),
+        *(
+            "deno",
+            "bun",
+            "tsc",
+            "eslint",
+            "jest",
+            "vitest",
+            "make",
+            "just",
+            "ninja",
+            "ctest",
+            "cargo",
+            "go",
+            "mvn",
+            "gradle",
+        ),
+        *(
+            "bundle",
+            "rake",
+            "rspec",
+            "php",
+            "composer",
+            "dotnet",
+            "swift",
+            "mix",
+            "bash",
+            "sh",
+            "docker",
+            "curl",
+            "grep",
+        ),
+    }
+)
 
 
 def parse_criterion(text: str) -> Criterion:
@@ -73,6 +129,16 @@ def is_only_code(line: str) -> bool:
     return re.fullmatch(r"(`+)[^`]+\1[\s.;]*", line.strip()) is not None
 
 
+def unmarked_command(text: str) -> str:
+    """The command at the end of a criterion whose author forgot its `$`; empty if there is none."""
+    spans = list(_CODE.finditer(text))
+    if not spans or text[spans[-1].end() :].strip(" .;"):
+        return ""
+    inside = spans[-1]["inside"].strip()
+    program = inside.partition(" ")[0]
+    return inside if program in _PROGRAMS or program.startswith("./") else ""
+
+
 def _trailing_command(text: str) -> tuple[str, str | None]:
     """The text before the command at its end, and the command."""
     match, command = max(_commands(text), key=lambda found: found[0].end(), default=(None, None))
@@ -101,13 +167,23 @@ class TaskText:
     description: str
     criteria: tuple[Criterion, ...]
     verification: tuple[str, ...]
+    loose: tuple[Text, ...] = ()
+    """Names of tasks that it depends on, written without a field."""
 
 
 def read_task(entry: OutlineEntry, lines: Sequence[str], findings: Findings) -> TaskText:
     """Read everything under the entry's heading and in its sections."""
     reader = _TaskReader(lines, findings)
     description = "\n\n".join([reader.read(part) for part in entry.parts])
-    return TaskText(entry, reader.fields, normalize(description), tuple(reader.criteria), tuple(reader.commands))
+    reader.look_for_dependencies(Text(entry.title, entry.start))
+    return TaskText(
+        entry,
+        reader.fields,
+        normalize(description),
+        tuple(reader.criteria),
+        tuple(reader.commands),
+        tuple(reader.loose),
+    )
 
 
 def read_prose(parts: Sequence[Part], lines: Sequence[str]) -> str:
@@ -135,6 +211,11 @@ class _TaskReader:
     criteria: list[Criterion] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
     edits: dict[int, str | None] = field(default_factory=dict)
+    loose: list[Text] = field(default_factory=list)
+
+    def look_for_dependencies(self, text: Text) -> None:
+        """Note what *text* says of them without being a field."""
+        self.loose += [Text(match["inside"] or match["line"], text.index) for match in _LOOSE.finditer(text.text)]
 
     def read(self, part: Part) -> str:
         """Read one part and return what is left of it."""
@@ -188,6 +269,8 @@ class _TaskReader:
                 self._labelled(labelled)
                 continue
             self._task_items([replace(block, items=(item,))])
+            if labelled is None and not beside_fields:
+                self.look_for_dependencies(Text(item.text, item.start))
             if labelled:
                 self._unread_field(labelled)
             elif beside_fields:
@@ -195,6 +278,7 @@ class _TaskReader:
         return leading and all(labels)
 
     def _unknown_label(self, text: Text, *, beside_fields: bool) -> None:
+        self.look_for_dependencies(text)
         label, _ = split_label(text.text) or ("", "")
         nearest = nearest_label(label) or (label_for_short(label) if beside_fields else None)
         if nearest or (label and beside_fields):
@@ -285,6 +369,10 @@ class _TaskReader:
                 index,
                 "a command inside a criterion covers it only at the end",
                 "Move the `$ command` to the end of the criterion",
+            )
+        elif command := unmarked_command(criterion.text):
+            self.findings.warn(
+                index, f"{quoted(command)} is not run: a command begins with '$ '", f"Write `$ {command}`"
             )
 
     def _verification(self, labelled: Labelled) -> None:
