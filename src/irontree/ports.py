@@ -309,6 +309,9 @@ class ResultStore(Protocol):
     def save(self, report: CheckReport) -> None:
         """Write the results durably."""
 
+    def vouch(self) -> int:
+        """Take all that is there for ours, because the user says so; how many there are."""
+
 
 Projection: TypeAlias = Literal["brief", "report"]
 """A text for users about one issue: the brief, and the report of the checks."""

@@ -10,8 +10,9 @@ from irontree.app import App
 from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing
-from irontree.cli.parser import JSON
+from irontree.cli.parser import JSON, argument
 from irontree.domain.state import TaskState
+from irontree.domain.text import counted
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service
 from irontree.services.consistency.audit import (
@@ -233,8 +234,10 @@ def _blocks(found: tuple[AuditFinding, ...], asked: tuple[Question, ...] = ()) -
 
 
 def run_audit(context: Context) -> int:
-    """Print what was found; writes nothing."""
+    """Print what was found; writes nothing but the seals of `--vouch`."""
     app = context.look()
+    if context.options.vouch:
+        context.console.note(f"sealed {counted(app.results.vouch(), 'check result')} that you vouch for")
     found = audit(app)
     looked_at = (
         f"{len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s), {len(app.plans.revisions())} plan(s)"
@@ -255,4 +258,12 @@ def audit_blocks(found: tuple[AuditFinding, ...], looked_at: str) -> Iterator[Ou
     yield from listing((item.line() for item in found), "bad", f"{len(found)} finding(s) in {looked_at}")
 
 
-VERBS: Final = {"audit": Verb(run_audit, JSON)}
+VERBS: Final = {
+    "audit": Verb(
+        run_audit,
+        argument(
+            "--vouch", action="store_true", help="first seal the check results that are stored: you trust them all"
+        ),
+        JSON,
+    )
+}

@@ -236,22 +236,25 @@ class FileResultStore(_InRepository):
                 self._seal_all(key, lambda seal: is_first and not seal)
                 self._disk.write_durably(self._key, key)
 
-    def vouch(self) -> None:
+    def vouch(self) -> int:
         """Seal all results that are there, whoever wrote them: the user trusts them. Raises EnvironmentRefused."""
         self.begin_sealing()
         with exclusive(self._layout.append_lock):
-            self._seal_all(self._whole_key() or b"", lambda _: True)
+            return self._seal_all(self._whole_key() or b"", lambda _: True)
 
     def _whole_key(self) -> bytes | None:
         key = read_bytes(self._key, _KEY_BYTES)
         return key if key and len(key) == _KEY_BYTES else None
 
-    def _seal_all(self, key: bytes, due: Callable[[str], bool]) -> None:
+    def _seal_all(self, key: bytes, due: Callable[[str], bool]) -> int:
+        sealed = 0
         for path in self._layout.state.glob("reports/issue-*/*.yml"):
             with suppress(LogDamaged):
                 report, seal = _unsealed(read_bytes(path, RESULTS_BYTES) or b"", self._layout.shown(path))
                 if due(seal):
                     self._put(report, key)
+                    sealed += 1
+        return sealed
 
     def _put(self, report: CheckReport, key: bytes) -> None:
         content = report.model_dump(mode="json") | {_SEAL: _seal_of(report, key)}

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from irontree.app import Origin
-from irontree.bootstrap import open_app
+from irontree.bootstrap import open_app, open_set_aside
 from irontree.cli.main import main
 from irontree.domain.decide import Halt
 from irontree.services.loops import loop as loops
@@ -166,6 +166,20 @@ def test_audit_proves_a_log_and_names_what_was_changed_in_it(shell):
     changed = shell("audit", "--json")
     assert (changed.code, changed.data["ok"]) == (1, False)
     assert {finding["where"] for finding in changed.data["findings"]} == {"issue-1"}
+
+
+def test_results_whose_key_was_lost_are_named_until_the_user_vouches_for_them(shell):
+    for words in (("run",), ("verify",), ("checkup", "finalize")):
+        assert shell(*words, "issue-1").code == 0
+    assert shell("audit").code == 0
+    key = open_set_aside(shell.root).state_folder / "results.key"
+    key.unlink()
+    for _ in range(2):
+        found = shell("audit")
+        assert (found.code, "irontree audit --vouch" in found.out) == (1, True)
+    vouched = shell("audit", "--vouch")
+    assert (vouched.code, "sealed 1 check result that you vouch for" in vouched.err) == (0, True)
+    assert shell("audit").code == 0
 
 
 def test_audit_and_check_name_what_is_lost_from_the_end_of_a_stream_and_how_to_get_it_back(shell):

@@ -21,6 +21,10 @@ from irontree.services.loops.loop import read_loop
 from irontree.services.record import World, plan_file, read_plans, read_world
 
 RESTORE = "repair the file, or move it away and restore it: irontree init --from-backup"
+VOUCH = (
+    "find out who wrote it; if the key was lost with your state folder, and you know that nobody else wrote here: "
+    "`irontree audit --vouch`"
+)
 _SHAS = ("code_ref", "verify_anchor_sha")
 
 
@@ -140,8 +144,8 @@ def _evidence_findings(app: App, where: str, stream: Stream, world: World) -> It
         return
     if state.task_key not in world.plans:
         yield AuditFinding(where, f"{state.task_key} is in no approved plan", state.way_to_plan)
-    if state.done and state.completion_basis == "verified" and (what := _lacks_results(app, state)):
-        yield AuditFinding(where, what, "`irontree verify` cannot repeat it: keep what .mino/reports held elsewhere")
+    if state.done and state.completion_basis == "verified":
+        yield from _results_findings(app, where, state)
 
 
 def _aggregate_findings(world: World) -> Iterator[AuditFinding]:
@@ -156,14 +160,17 @@ def _aggregate_findings(world: World) -> Iterator[AuditFinding]:
                 )
 
 
-def _lacks_results(app: App, state: TaskState) -> str | None:
+def _results_findings(app: App, where: str, state: TaskState) -> Iterator[AuditFinding]:
+    remedy = "`irontree verify` cannot repeat it: keep what .mino/reports held elsewhere"
     try:
         report = app.results.load(state.issue_number, state.anchor or "")
     except LogDamaged as error:
-        return error.message
+        yield AuditFinding(where, error.message, VOUCH)
+        return
     if report is None:
-        return f"it is done, but the check results at {state.anchor} are gone"
-    return f"it is done, but {report.failed.name} failed at {state.anchor}" if report.failed else None
+        yield AuditFinding(where, f"it is done, but the check results at {state.anchor} are gone", remedy)
+    elif report.failed:
+        yield AuditFinding(where, f"it is done, but {report.failed.name} failed at {state.anchor}", remedy)
 
 
 def _commit_findings(app: App, streams: Mapping[str, Stream]) -> Iterator[AuditFinding]:
