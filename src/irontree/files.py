@@ -98,10 +98,18 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.EEXIST) and (found := no_folder(path)):
+            what = f"{found}: not a folder, and one has to be there"
+            raise EnvironmentRefused(what, remedy="move it away, then repeat") from error
         raise EnvironmentRefused(
             f"{path}: {error.strerror or error}",
             remedy="check free space, permissions and the file system, then repeat",
         ) from error
+
+
+def no_folder(path: Path) -> Path | None:
+    """What is no folder of those that *path* leads through, or *path* itself; `None` if all are, or are not there."""
+    return next((each for each in (*reversed(path.parents), path) if os.path.lexists(each) and not each.is_dir()), None)
 
 
 def is_leftover(name: str) -> bool:

@@ -46,7 +46,7 @@ def test_a_cache_inside_the_repository_is_refused(project):
 
 def test_a_file_in_place_of_the_cache_is_refused_in_words(project):
     project.cache.write_text("a file\n")
-    with pytest.raises(EnvironmentRefused, match="Not a directory"):
+    with pytest.raises(EnvironmentRefused, match=f"{project.cache}: not a folder, and one has to be there"):
         project.run_workspace().prepare(head(project.root))
 
 

@@ -122,6 +122,14 @@ def test_a_file_where_a_folder_has_to_be_is_the_machines_trouble_too(code):
     assert said == "irontree: /home/ada: in the way\n  -> move what is there away, or see HOME and XDG_*\n"
 
 
+def test_what_is_in_the_way_of_a_folder_is_named_and_not_the_file_in_it(tmp_path):
+    in_the_way = tmp_path / "reports"
+    in_the_way.touch()
+    ended, said = guarded(raising(OSError(errno.ENOTDIR, "Not a directory", str(in_the_way / "issue-1" / "x.yml"))))
+    assert ended == 1
+    assert said.startswith(f"irontree: {in_the_way}: not a folder, and one has to be there\n")
+
+
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE])
 def test_too_few_open_files_are_the_machines_trouble_too(code):
     ended, said = guarded(raising(OSError(code, "Too many open files")))
