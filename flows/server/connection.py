@@ -339,7 +339,7 @@ def require_server(app: App) -> Mapping[str, str]:
     if environment is None:
         raise ServerUnavailable(
             "no Prefect server runs here, and none is configured",
-            remedy="start one with `irontree serve`, or set PREFECT_API_URL or prefect.api_url",
+            remedy="`irontree serve` starts one, and so does following a loop: `irontree task resume`",
         )
     return environment
 

@@ -120,9 +120,10 @@ class RichScreen:
         self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
         legal = _legal(question, asked)
         forget_keys(self._keys)
-        choice = self._choose(legal, still_open)
-        if choice is None:
+        chosen = self._choose(legal, still_open)
+        if chosen is None:
             return None
+        choice, note = chosen
         given: dict[Need, str] = {}
         for need in choice.needs:
             if need == "note":
@@ -131,7 +132,7 @@ class RichScreen:
             if value is None:
                 return None
             given[need] = value
-        note = self._note(still_open, needed="note" in choice.needs)
+        note = note or self._note(still_open, needed="note" in choice.needs)
         if note is None or not still_open():
             return None
         count, revision = given.get("count"), given.get("revision")
@@ -145,13 +146,15 @@ class RichScreen:
             question=question.key,
         )
 
-    def _choose(self, legal: tuple[Choice, ...], still_open: StillOpen) -> Choice | None:
+    def _choose(self, legal: tuple[Choice, ...], still_open: StillOpen) -> tuple[Choice, str | None] | None:
+        """The choice, with the note if it was typed behind it as for `--answer`: `send-back: too short`."""
         for number, choice in enumerate(legal, start=1):
             self._console.print(f"  [bold]{number}[/]  {choice.name}: {choice.label}")
         while (line := self._line("Your decision (number or word)", still_open)) is not None:
+            word, _, note = line.partition(":")
             for number, choice in enumerate(legal, start=1):
-                if line.strip() in (str(number), choice.name):
-                    return choice
+                if word.strip() in (str(number), choice.name):
+                    return choice, note.strip() or None
             self._console.print(f"[yellow]“{escape(line)}” is none of them.[/]")
         return None
 

@@ -118,6 +118,12 @@ def test_what_is_no_choice_is_said_and_asked_again(ask, output):
     assert "“9” is none of them" in output.getvalue()
 
 
+@pytest.mark.parametrize("typed", ["send-back: make it longer", "2:make it longer"])
+def test_a_note_may_be_typed_behind_its_choice(ask, typed):
+    answer = ask("pending_acceptance", typed)
+    assert (answer.choice, answer.note) == ("send-back", "make it longer")
+
+
 def test_what_was_typed_before_the_question_was_there_is_no_answer_to_it(ask, keyboard):
     keyboard.type("accept", "")
     assert ask("pending_acceptance", "send-back", "make it longer").choice == "send-back"
