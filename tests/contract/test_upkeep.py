@@ -16,7 +16,7 @@ from irontree.store.memory import MemoryUpkeep
 class OnDisk:
     def __init__(self, root: Path) -> None:
         self.layout = create(root)
-        self.upkeep = FileUpkeep(root)
+        self.upkeep = FileUpkeep(root, temporary=root / "temporary")  # others use the real one meanwhile
 
     def leave(self) -> None:
         """A temporary of a process that is gone, and a stream that was being restored."""
