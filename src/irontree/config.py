@@ -216,14 +216,21 @@ class RunSection(Section):
     max_retry_count: int = Field(
         default=3, ge=0, description="How often a failed task is tried again: one more attempt than this in all."
     )
-    same_failure: int | None = Field(
-        default=None,
-        ge=2,
-        description="After how many equal failures in a row a person is asked before the next attempt. Unset: never.",
+    same_failure: int = Field(
+        default=2,
+        ge=0,
+        description="After how many equal failures in a row a person is asked before the next attempt. 0: never.",
     )
     lock_stale_hours: int = Field(
         default=2, gt=0, description="After how long another tool's `run.lock` is no longer believed."
     )
+
+    @field_validator("same_failure")
+    @classmethod
+    def _one_is_no_repetition(cls, number: int) -> int:
+        if number == 1:
+            raise ValueError("expected 0, for never, or at least 2, got 1")
+        return number
 
 
 class Prefect(Section):
@@ -289,7 +296,7 @@ class Config(Section):
             max_retry_count=self.run.max_retry_count,
             gates=approved_gates(self.gates.model_dump(), known=self.forge.adapter != "local"),
             budgets=approved_budgets(self.budgets.model_dump()),
-            same_failure=self.run.same_failure,
+            same_failure=self.run.same_failure or None,
             on_halt=self.loop.on_halt,
         )
 

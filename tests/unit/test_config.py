@@ -57,7 +57,7 @@ budgets:
   loop: {money: 3}
   day: {time: 2h}
   time_zone: Europe/Vienna
-run: {max_retry_count: 0, same_failure: 2, lock_stale_hours: 4}
+run: {max_retry_count: 0, same_failure: 3, lock_stale_hours: 4}
 prefect: {api_url: "http://127.0.0.1:4200/api"}
 automations:
   notify: [slack-webhook/team]
@@ -224,7 +224,7 @@ def test_configured_commands_replace_detection():
         ("run:\n  max_retry_count: three\n", "line 2: `run.max_retry_count`: expected a whole number, got 'three'"),
         ("run:\n  max_retry_count: '3'\n", "expected a whole number, got '3'"),
         ("run:\n  max_retry_count: true\n", "expected a whole number, got True"),
-        ("run:\n  same_failure: 1\n", "expected greater than or equal to 2, got 1"),
+        ("run:\n  same_failure: 1\n", "expected 0, for never, or at least 2, got 1"),
         ("run:\n  max_retry_count: -1\n", "expected greater than or equal to 0, got -1"),
         ("verify:\n  seconds: 1.5\n", "expected a whole number, got 1.5"),
         ("verify:\n  seconds: 0\n", "expected greater than 0, got 0"),
