@@ -102,7 +102,7 @@ def bring_back(git: GitRepository, layout: Layout) -> tuple[str, ...]:
 # --- `irontree init`
 
 
-_READ: Final = re.compile(r"pyproject\.toml|package\.json|Makefile|[\w-]*requirements[\w-]*\.txt")
+_READ: Final = re.compile(r"\.gitattributes|pyproject\.toml|package\.json|Makefile|[\w-]*requirements[\w-]*\.txt")
 _READ_BYTES: Final = 256 * 1024
 _TEST_FOLDERS: Final = ("tests", "test", ".")
 _TEST_FILES: Final = 40

@@ -99,7 +99,7 @@ _GO: Final = _Checks(
 def settings_for(facts: Facts) -> tuple[ProposedSetting, ...]:
     """All settings that the repository and machine suggest; without an agent, an empty one to fill in."""
     agent = tuple(_agent(facts)) or (ProposedSetting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
-    return (*agent, *_checks_settings(_checks(facts)), *_publish(facts), *_forge(facts), _GO_ON)
+    return (*agent, *_checks_settings(_checks(facts)), *_filters(facts), *_publish(facts), *_forge(facts), _GO_ON)
 
 
 def settings_missing(facts: Facts, config: Config) -> tuple[ProposedSetting, ...]:
@@ -171,6 +171,12 @@ def _checks_settings(checks: _Checks | None) -> Iterator[ProposedSetting]:
     if checks.cache:
         why = "workspace.setup makes it: kept, and made anew where dependencies change"
         yield ProposedSetting("workspace.cache", list(checks.cache), why)
+
+
+def _filters(facts: Facts) -> Iterator[ProposedSetting]:
+    if re.search(r"^[^#\n]*\sfilter=lfs\b", facts.files.get(".gitattributes", ""), re.MULTILINE):
+        why = ".gitattributes keeps files in Git LFS, whose program then runs on what an agent writes"
+        yield ProposedSetting("workspace.filters", ["lfs"], why)
 
 
 def _publish(facts: Facts) -> Iterator[ProposedSetting]:

@@ -48,6 +48,18 @@ def test_every_proposal_says_where_it_comes_from():
     assert all(proposal.why for proposal in proposals)
 
 
+@pytest.mark.parametrize(
+    ("attributes", "proposed"),
+    [
+        ("*.png filter=lfs diff=lfs merge=lfs -text\n", ["lfs"]),
+        ("# *.png filter=lfs\n*.txt text\n", None),
+        ("*.png filter=lfsx\n", None),
+    ],
+)
+def test_git_lfs_is_proposed_where_files_are_kept_in_it(attributes, proposed):
+    assert settings(files={".gitattributes": attributes}).get("workspace.filters") == proposed
+
+
 def test_the_first_known_agent_is_proposed_and_the_others_are_named():
     [adapter] = agents(Facts(files={}, programs=frozenset({"aider", "claude", "vim"})))
     assert adapter.value == "claude"
