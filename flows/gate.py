@@ -287,7 +287,7 @@ async def _text(app: App, question: Question) -> str:
     return with_page(await show_tree(app, question.loop_id or "", pages), text, "The tree of tasks")
 
 
-def with_page(page: str, text: str, words: str = "All of it on a page of its own") -> str:
+def with_page(page: str, text: str, words: str = "Open full page") -> str:
     """A form's text below the link to its page, if any, with a small title: only five lines are visible."""
     small = re.sub(r"\A# ", "#### ", text)
     return f"[{words}]({page})\n\n{small}" if page else small

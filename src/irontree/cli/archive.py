@@ -158,7 +158,7 @@ class Imported:
         yield TextLines((Cell(f"{self.root} is the home now, before it was {self.manifest.home}", "title"), count))
         yield from soundness(finding.line() for finding in self.findings)
         yield from listing(self.commands, title="Commands that came along, and run here when work goes on")
-        yield from listing(self.open, "asks", "For you to see to")
+        yield from listing(self.open, "asks", "Needs your attention")
         yield from next_commands(*self.next)
 
 

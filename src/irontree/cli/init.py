@@ -322,7 +322,7 @@ def blocks(outcome: InitOutcome) -> Iterator[OutputBlock]:
     if outcome.settings:
         rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
         yield Table(("SETTING", "VALUE", "WHY"), rows)
-    yield from listing(outcome.open, "asks", "For you to see to")
+    yield from listing(outcome.open, "asks", "Needs your attention")
     yield from next_commands(*outcome.next)
 
 

@@ -47,7 +47,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "why": "why an issue is done, next, ready, waiting, blocked or skipped",
             "graph": "the dependency graph, as text for Mermaid or Graphviz, or as a picture",
             "loops": "loops, or one loop with its transitions",
-            "audit": "re-derive the whole log and name what in it is not sound",
+            "audit": "check the event log for inconsistencies",
             "config": "every setting, its value and where it comes from",
             "doctor": "look for what would keep the work from going on, before it begins",
         },

@@ -195,7 +195,7 @@ def test_ctrl_c_stops_the_agent_keeps_its_work_and_gives_the_attempt_back(shell_
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "attempt 1 given back" in out
+    assert "attempt 1 was interrupted and does not count" in out
     assert "Traceback" not in err
     assert "half" in git(shell_with_own_agent.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")
 
@@ -206,7 +206,7 @@ def test_an_attempt_that_was_killed_is_settled_and_followed_by_another_in_one_ca
     assert begun.phase is Phase.RUNNING
     done = shell("run", "1")
     assert done.code == 0, done.err
-    assert "attempt 1 given back: the attempt was cut off" in done.out
+    assert "attempt 1 was interrupted and does not count: the attempt was cut off" in done.out
     assert "attempt 1 of 2: committed" in done.out
 
 
