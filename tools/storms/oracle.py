@@ -21,7 +21,15 @@ import yaml
 from tools.storms.project import MARK, Place, git
 
 LOGS: Final = ("events", "archive", "loops", "plans")
-KERNEL_LOCKS: Final = {".lock", "log.lock", "template.lock", "alive.lock", "start.lock", "clients.lock"}
+KERNEL_LOCKS: Final = {
+    ".lock",
+    "log.lock",
+    "template.lock",
+    "alive.lock",
+    "start.lock",
+    "clients.lock",
+    "password.lock",
+}
 """Files that are locked by the kernel and stay; everything else with such a name is left over."""
 LEFTOVER: Final = re.compile(r".*\.(lock|tmp)|tmp_(obj|pack|idx)_.*|.*\.md\.new|irontree-serving-.*")
 SERVER: Final = "irontree.flows.server.private"
