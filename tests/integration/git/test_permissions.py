@@ -75,7 +75,7 @@ def test_a_git_folder_that_cannot_be_written_is_named_and_a_backup_that_fails_is
     as_nobody(act)
 
 
-FAULTS = (".mino", ".mino/events", ".git", ".git/objects", ".git/refs", "../cache", "../remote.git/objects")
+FAULTS = (".mino/plans", ".mino/events", ".git", ".git/objects", ".git/refs", "../cache", "../remote.git/objects")
 """Folders that cannot be written for a while, by the program's own user."""
 
 
@@ -87,7 +87,7 @@ def test_whatever_folder_cannot_be_written_for_a_while_the_work_ends_well(tmp_pa
         (folder / "cache").mkdir()
         root = lay_out(folder)
         open_app(root, origin=Origin("ada", "command"))
-        (root / ".mino/events").mkdir(exist_ok=True)
+        (root / path).mkdir(exist_ok=True)
         (root / path).chmod(0o555)
         assert first_end(root) != "goal_reached", "nothing was refused"
         (root / path).chmod(0o755)
