@@ -107,7 +107,5 @@ def test_an_amount_shows_how_the_unit_is_written_that_is_used_up(unit, example):
 def test_the_title_is_small_in_a_form_and_its_page_is_named_above_it():
     """Prefect shows five lines of a form's text at a time."""
     text = "# Accept #7?\n\n# Not this one"
-    assert with_page("http://page", text) == (
-        "[Open full page](http://page)\n\n#### Accept #7?\n\n# Not this one"
-    )
+    assert with_page("http://page", text) == ("[Open full page](http://page)\n\n#### Accept #7?\n\n# Not this one")
     assert with_page("", text).startswith("#### Accept #7?")
