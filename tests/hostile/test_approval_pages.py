@@ -46,9 +46,11 @@ ATTACKS = {
     "wiki": "[[evil]] [[x|https://evil.example]]",
     "entities": "&#91;x&#93;(https://evil.example) &lt;img src=x&gt;",
 }
-ON_PAGE = re.compile(r"://evil|\bwww\.evil|\w@evil", re.IGNORECASE)
+ON_PAGE = re.compile(r"://evil|(?<![^\W_])www\.evil|\w@evil", re.IGNORECASE)
 """What any page makes a link of, where it stands in its text."""
-ON_FORGE = re.compile(r"://evil|\bwww\.evil|@evil|(?<![\w&])[#!]666|\bGH-666|evil/repo#666|\[\[", re.IGNORECASE)
+ON_FORGE = re.compile(
+    r"://evil|(?<![^\W_])www\.evil|@evil|(?<![\w&])[#!]666|(?<![^\W_])GH-666|evil/repo#666|\[\[", re.IGNORECASE
+)
 """What a forge makes a link, a message or a closed issue of."""
 REFERENCES = ("mention", "issue", "closing")
 """The attacks that are none but on a forge."""
@@ -113,8 +115,14 @@ PIECES = st.lists(
             "![",
             "https://evil.example",
             "www.evil.example",
+            "_www.evil.example_",
+            "www\\.evil.example",
+            "https:\\//evil.example",
+            "https:/\\/evil.example",
             "@evil",
+            "x\\@evil",
             "#666",
+            "GH\\-666",
             "x",
         ]
     ),

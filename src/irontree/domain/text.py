@@ -107,10 +107,10 @@ def sentence(text: str) -> str:
 
 _NOTHING: Final = "\N{ZERO WIDTH SPACE}"
 _TAG: Final = r"(?i)<(?=[!/?a-z])"
-# Addresses, links, images and their definitions.
-_ON_PAGE: Final = r"(?i):(?=//)|\bwww(?=\.)|(?<=[\w.+-])@(?=\w)|\](?=[(\[:])"
+# Addresses, links, images and their definitions. A backslash before a mark is not shown, and hides nothing.
+_ON_PAGE: Final = r"(?i):(?=\\?/\\?/)|(?<![^\W_])www(?=\\?\.)|(?<=[\w.+-])\\?@(?=\w)|\](?=[(\[:])"
 # Also mentions, issues and requests (`#1`, `GH-1`, `o/r#1`, `!1`), wiki links.
-_ON_FORGE: Final = rf"{_ON_PAGE}|@(?=\w)|[#!](?=\d)|\bGH-(?=\d)|\[(?=\\?\[)"
+_ON_FORGE: Final = rf"{_ON_PAGE}|@(?=\\?\w)|[#!](?=\d)|(?<![^\W_])GH\\?-(?=\d)|\[(?=\\?\[)"
 
 
 def inert(text: str, tick: str = "&grave;", *, forge: bool = False) -> str:
