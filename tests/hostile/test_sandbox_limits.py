@@ -55,7 +55,8 @@ def explode(bomb, place, folder):
             limits=ProcessLimits(60, processes=FEW),
         )
     )
-    assert (done.ended, done.exit_code) == ("exited", -9)
+    assert done.ended == "exited"
+    assert done.exit_code in (-9, 128 + 9), "bubblewrap may tell of its program's end before its own"
     assert done.output.endswith(f"killed, because it had more than {FEW} processes\n")
     assert family(registry.history[0], sure=False) == []
 
