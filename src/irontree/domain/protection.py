@@ -102,7 +102,7 @@ def changes_checks(
             return _is_module(path, hidden)
         if path in named:
             return True
-        return fits(path.lower(), TESTS) and (count.removed != 0 or not only_adds_tests(path, *texts()[path]))
+        return fits(path.lower(), TESTS) and (count.removed != 0 or not only_adds_tests(path, *texts()[path], standard))
 
     return tuple(count.path for count in counts if counted(count))
 

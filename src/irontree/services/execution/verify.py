@@ -173,7 +173,7 @@ def _protected(app: App, subject: Subject, sha: str) -> tuple[str, ...]:
 def _refusal(protected: tuple[str, ...]) -> CheckResult:
     words = (
         "These files define the checks, and the task has no leave to change them. Put them back as they were. New "
-        "tests go into new files, or below the tests that are there:"
+        "tests go into new files:"
     )
     output = "\n".join((words, *protected))
     return result_of(ProtectedFiles(), "exited", 1, seconds=0, output=output)
