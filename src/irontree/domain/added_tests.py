@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,8 +18,10 @@ _MOST: Final = 1_000_000
 """Characters; a larger file is a reason to ask."""
 _SPECIAL: Final = re.compile(r"__.*|_?pytest.*|(?i:set_?up|tear_?down).*|async(?:SetUp|TearDown)|load_tests|collect_.*")
 """Names by which a runner of tests is told what to do."""
-_INSTRUCTION: Final = re.compile(r"#.*\b(?:noqa|type|mypy|pyright|pylint|ruff|flake8|pragma|nosec|fmt|yapf|coding)\b")
-"""A comment that tells a checker or Python something."""
+_INSTRUCTION: Final = re.compile(
+    r"#.*(?:coding|\b(?:noqa|type|mypy|pyright|pylint|ruff|flake8|pragma|nosec|fmt|yapf)\b)"
+)
+"""A comment that tells a checker something, or Python how to decode the file: then code may stand in comments."""
 _LIBRARIES: Final = frozenset({"pytest", "hypothesis"})
 _PLAIN_BASES: Final = frozenset({"TestCase", "unittest.TestCase", "unittest.IsolatedAsyncioTestCase", "object"})
 """Of them no test is inherited that a new method could replace."""
@@ -73,17 +76,16 @@ class _Additions:
 
     def made(self, old: Sequence[ast.stmt], new: Sequence[ast.stmt], *, in_class: bool = False) -> bool:
         """Whether *new* is *old* with nothing but additions."""
-        left = list(old)
+        left = deque((each, ast.dump(each)) for each in old)
         for statement in new:
-            if left and self._is_same(left[0], statement):
-                left.pop(0)
+            if left and (left[0][1] == ast.dump(statement) or self._is_extended(left[0][0], statement)):
+                left.popleft()
             elif not self._is_addition(statement, in_class=in_class):
                 return False
         return not left
 
-    def _is_same(self, old: ast.stmt, new: ast.stmt) -> bool:
-        if ast.dump(old) == ast.dump(new):
-            return True
+    def _is_extended(self, old: ast.stmt, new: ast.stmt) -> bool:
+        """Whether it is the same class with nothing but additions."""
         return (
             isinstance(old, ast.ClassDef)
             and isinstance(new, ast.ClassDef)
@@ -140,19 +142,10 @@ def _runs_nothing(function: ast.FunctionDef | ast.AsyncFunctionDef, *, is_test: 
 
 
 _PLAIN: Final = (
-    *(
-        ast.Constant,
-        ast.Name,
-        ast.Attribute,
-        ast.Tuple,
-        ast.List,
-        ast.Subscript,
-        ast.BinOp,
-        ast.BitOr,
-        ast.expr_context,
-    ),
+    *(ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Subscript, ast.BinOp, ast.BitOr),
+    ast.expr_context,
 )
-"""Parts of an annotation or default that call nothing, operators of the classes that are named apart."""
+"""Parts of a default or an annotation that call nothing; the only operator is that of `int | None`."""
 
 
 def _is_parametrize(decorator: ast.expr) -> bool:

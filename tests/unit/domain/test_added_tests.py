@@ -121,6 +121,8 @@ ATTACKS = [
     "# type: ignore\n",
     "# mypy: ignore-errors\n",
     "# -*- coding: rot13 -*-\n",
+    "# encoding: unicode_escape\n",
+    "# vim: set fileencoding=utf-7 :\n",
     "return\n",
     "    return\n",
     "    numbers = [3, 0]\n",
