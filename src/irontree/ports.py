@@ -896,10 +896,10 @@ class Repository(Protocol):
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits."""
 
-    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+    def texts(self, base: str, sha: str, *, only: Collection[str] | None = None) -> Iterator[tuple[str, str, str]]:
         """The same paths, each with its text in both commits, empty where it is not there; what is no text is replaced.
 
-        Attributes in the commits have no part in it.
+        Attributes in the commits have no part in it. With *only*, no other files are read.
         """
 
     def secrets(self, policy: WorkspacePolicy) -> frozenset[str]:

@@ -283,6 +283,12 @@ def test_it_reads_what_changed_whatever_its_names_and_bytes(project, repository)
     assert found["data"][1].replace("\0", "") == "akey"
 
 
+def test_of_what_changed_it_reads_only_what_is_wanted(project, repository):
+    base, sha = project.tip(), project.work(**{"app.py": "print('bye')\n", "a\nHEAD": "in a name\n", "more": "x"})
+    found = repository.texts(base, sha, only=("a\nHEAD", "app.py", "absent"))
+    assert sorted(found) == [("a\nHEAD", "", "in a name\n"), ("app.py", "print('hello')\n", "print('bye')\n")]
+
+
 def test_a_diff_begins_with_the_files_that_are_to_come_first(project, repository):
     base, sha = project.tip(), project.work(**{"app.py": "print('bye')\n", "z*.txt": "new\n", "zoo.txt": "new\n"})
     shown = repository.diff(base, sha, first=("z*.txt", "gone.txt"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -224,9 +224,11 @@ class MemoryRepository:
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         return _changed(self.commits[base].files, self.commits[sha].files)
 
-    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+    def texts(self, base: str, sha: str, *, only: Collection[str] | None = None) -> Iterator[tuple[str, str, str]]:
         old, new = self.commits[base].files, self.commits[sha].files
         for path in self.changed_files(base, sha):
+            if only is not None and path not in only:
+                continue
             before, now = (files.get(path, b"").decode("utf-8", "replace") for files in (old, new))
             yield path, before, now
 

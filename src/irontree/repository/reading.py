@@ -158,11 +158,12 @@ class GitReader(git.Repo):
             old_mode, mode, old_id, new_id, _ = facts.removeprefix(":").split()
             yield Change(path, old_mode, old_id, mode, new_id)
 
-    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
-        """Each file that differs, with what can be read in it before and now; in UTF-16 that is ASCII."""
+    def texts(self, base: str, sha: str, wanted: Callable[[str], bool]) -> Iterator[tuple[str, str, str]]:
+        """Each *wanted* file that differs, with what can be read in it before and now; in UTF-16 that is ASCII."""
         for change in self.changes("diff-tree", "-r", base, sha):
-            before, now = (_as_text(self.content(each) or b"") for each in (change.old_id, change.id))
-            yield change.path, before, now
+            if wanted(change.path):
+                before, now = (_as_text(self.content(each) or b"") for each in (change.old_id, change.id))
+                yield change.path, before, now
 
     def line_counts(self, base: str, sha: str) -> Iterator[LineCount]:
         """The lines added and removed in each file that differs; a renamed file is two."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -384,9 +384,10 @@ class GitRepository:
             self._changed[base, sha] = tuple(map(shown, found))
         return self._changed[base, sha]
 
-    def texts(self, base: str, sha: str) -> Iterator[tuple[str, str, str]]:
+    def texts(self, base: str, sha: str, *, only: Collection[str] | None = None) -> Iterator[tuple[str, str, str]]:
         """The same paths, each with its text in both, whatever attributes say of it; empty where there is none."""
-        return ((shown(path), before, now) for path, before, now in self.git.repo.texts(base, sha))
+        found = self.git.repo.texts(base, sha, lambda path: only is None or shown(path) in only)
+        return ((shown(path), before, now) for path, before, now in found)
 
     def secrets(self, policy: WorkspacePolicy) -> frozenset[str]:
         """Values that belong in no commit: of our variables with a secret's name, and in files of `workspace.copy`."""

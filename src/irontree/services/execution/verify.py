@@ -166,7 +166,8 @@ def _protected(app: App, subject: Subject, sha: str) -> tuple[str, ...]:
         return ()
     counts = app.repository.line_counts(base, sha)
     before = partial(app.repository.files_at, base)
-    texts = cache(lambda: {path: (old, new) for path, old, new in app.repository.texts(base, sha)})
+    grown = frozenset(count.path for count in counts if count.removed == 0 and not count.new)
+    texts = cache(lambda: {path: (old, new) for path, old, new in app.repository.texts(base, sha, only=grown)})
     return changes_checks(counts, subject.node, subject.plan.policy, before, texts, sys.stdlib_module_names)
 
 
