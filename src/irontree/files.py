@@ -98,18 +98,19 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOTDIR, errno.EEXIST) and (found := no_folder(path)):
-            what = f"{found}: not a folder, and one has to be there"
-            raise EnvironmentRefused(what, remedy="move it away, then repeat") from error
+        in_the_way = no_folder(path, error)
+        remedy = "move it away" if in_the_way else "check free space, permissions and the file system"
         raise EnvironmentRefused(
-            f"{path}: {error.strerror or error}",
-            remedy="check free space, permissions and the file system, then repeat",
+            in_the_way or f"{path}: {error.strerror or error}", remedy=f"{remedy}, then repeat"
         ) from error
 
 
-def no_folder(path: Path) -> Path | None:
-    """What is no folder of those that *path* leads through, or *path* itself; `None` if all are, or are not there."""
-    return next((each for each in (*reversed(path.parents), path) if os.path.lexists(each) and not each.is_dir()), None)
+def no_folder(path: Path, error: OSError) -> str:
+    """What stands where *path* needs a folder, in words, if that is the *error*; empty otherwise."""
+    if error.errno not in (errno.ENOTDIR, errno.EEXIST):
+        return ""
+    found = (each for each in (*reversed(path.parents), path) if os.path.lexists(each) and not each.is_dir())
+    return next((f"{each}: not a folder, and one has to be there" for each in found), "")
 
 
 def is_leftover(name: str) -> bool:

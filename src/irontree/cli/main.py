@@ -184,11 +184,10 @@ def _foreign(error: Exception, words: Sequence[str], console: Console) -> int:
     if isinstance(error, OSError) and error.errno in _ENVIRONMENT_ERRORS:
         from irontree.files import no_folder
 
-        named = Path(os.fsdecode(error.filename)) if error.filename else None
-        in_the_way = no_folder(named) if named and error.errno in (errno.ENOTDIR, errno.EEXIST) else None
-        where = f"{in_the_way or named}: " if named else ""
-        what = "not a folder, and one has to be there" if in_the_way else error.strerror
-        console.refused(EnvironmentRefused(f"{where}{what}", remedy=_ENVIRONMENT_ERRORS[error.errno]))
+        in_the_way = no_folder(Path(os.fsdecode(error.filename)), error) if error.filename else ""
+        where = f"{error.filename}: " if error.filename else ""
+        what = in_the_way or f"{where}{error.strerror}"
+        console.refused(EnvironmentRefused(what, remedy=_ENVIRONMENT_ERRORS[error.errno]))
         return REFUSED
 
     from irontree.cli.bug_report import write_report
