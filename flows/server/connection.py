@@ -339,7 +339,7 @@ def require_server(app: App) -> Mapping[str, str]:
     if environment is None:
         raise ServerUnavailable(
             "no Prefect server runs here, and none is configured",
-            remedy="`irontree serve` starts one, and so does following a loop: `irontree task resume`",
+            remedy="`irontree serve` or `irontree task resume` starts one; or set PREFECT_API_URL or prefect.api_url",
         )
     return environment
 

@@ -261,9 +261,7 @@ def audit_blocks(found: tuple[AuditFinding, ...], looked_at: str) -> Iterator[Ou
 VERBS: Final = {
     "audit": Verb(
         run_audit,
-        argument(
-            "--vouch", action="store_true", help="first seal the check results that are stored: you trust them all"
-        ),
+        argument("--vouch", action="store_true", help="first accept all stored check results as yours"),
         JSON,
     )
 }

@@ -48,6 +48,7 @@ class Surroundings:
     """What stands around a task in its document, and before it in time."""
 
     document: str
+    """Its path; empty for an adopted issue."""
     title: str
     introduction: Passage
     parents: tuple[tuple[str, Passage], ...]
@@ -97,10 +98,10 @@ def surroundings(app: App, world: World, plan: Plan, node: PlanNode) -> Surround
     graph = Graph.of({**world.nodes, **{each.task_key: each for each in plan.nodes}}.values())
     above = [graph.nodes[key] for key in reversed(graph.ancestors(node.task_key))]
     title, introduction = ("", "") if plan.adoption else common_text(plan.source)
-    tasks = _tasks(world, plan, node)
+    tasks = _tasks(world, graph, plan, node)
     done = tuple(_delivered(app, world, graph, node))
     return Surroundings(
-        document=plan.spec_path,
+        document="" if plan.adoption else plan.spec_path,
         title=title,
         introduction=_passage(introduction, INTRODUCTION_CHARACTERS),
         parents=tuple(
@@ -122,19 +123,18 @@ def _passage(text: str, most: int) -> Passage:
     return Passage(kept, len(text) - len(kept))
 
 
-def _tasks(world: World, plan: Plan, node: PlanNode) -> tuple[str, ...]:
+def _tasks(world: World, graph: Graph, plan: Plan, node: PlanNode) -> tuple[str, ...]:
     """A line for each task of the document, in its order; of many, those that are near."""
     if plan.adoption or len(plan.nodes) == 1:
         return ()
-    graph = Graph.of(plan.nodes)
-    above = graph.ancestors(node.task_key)
-    beside = graph.children(node.parent) if node.parent else ()
+    keys = [each.task_key for each in plan.nodes]
+    beside = (each.task_key for each in plan.nodes if each.parent == node.parent)
     top = (each.task_key for each in plan.nodes if each.parent is None)
-    nearest_first = dict.fromkeys((node.task_key, *above, *node.depends_on, *beside, *top, *graph.nodes))
-    shown = frozenset(list(nearest_first)[:MOST_LINES])
+    near = dict.fromkeys((node.task_key, *graph.ancestors(node.task_key), *node.depends_on, *beside, *top, *keys))
+    shown = frozenset(list(near)[:MOST_LINES])
     return tuple(
-        f"{'  ' * len(graph.ancestors(key))}- {one_line(each.title)}{_standing(world, key, node)}"
-        for key, each in graph.nodes.items()
+        f"{'  ' * len(graph.ancestors(key))}- {one_line(graph.nodes[key].title)}{_standing(world, key, node)}"
+        for key in keys
         if key in shown
     )
 

@@ -114,7 +114,7 @@ def test_a_long_document_is_cut_and_says_so(scene):
     prompt = told(scene, "show")
     assert "Line 10 of many." in prompt
     assert "Line 1999 of many." not in prompt
-    assert "more characters are left out here; they are in `SPEC.md`" in prompt
+    assert "more characters of `SPEC.md` are left out here" in prompt
     assert len(prompt) < prompts.INTRODUCTION_CHARACTERS + 5000
 
 
