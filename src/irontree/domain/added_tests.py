@@ -8,6 +8,7 @@ Nothing of what is listed runs before the new tests do; what they do then, new f
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
@@ -16,12 +17,19 @@ from typing import Final
 
 _MOST: Final = 1_000_000
 """Characters; a larger file is a reason to ask."""
-_SPECIAL: Final = re.compile(r"__.*|_?pytest.*|(?i:set_?up|tear_?down).*|async(?:SetUp|TearDown)|load_tests|collect_.*")
+_SPECIAL: Final = re.compile(
+    r"__.*|_?pytest.*|(?i:set_?up|tear_?down).*|async(?:SetUp|TearDown)|load_tests|collect_.*|additional_tests|(?i:test_?suite)"
+)
 """Names by which a runner of tests is told what to do."""
+_USED_UNSEEN: Final = frozenset(dir(builtins))
+"""A module's own names go before these, and some are not written where they are used: `assert` raises one of them."""
 _INSTRUCTION: Final = re.compile(
-    r"#.*(?:coding|\b(?:noqa|type|mypy|pyright|pylint|ruff|flake8|pragma|nosec|fmt|yapf)\b)"
+    r"#.*(?:coding|nosonar|\b(?:noqa|type|mypy|py\w+|ruff|flake8|pragma|nosec|fmt|yapf|isort|lint\w*|skip)\b)",
+    re.IGNORECASE,
 )
 """A comment that tells a checker something, or Python how to decode the file: then code may stand in comments."""
+_OTHER_CODING: Final = re.compile(r"\A(?:.*\n)?.*#.*coding[:=]\s*(?!\s|utf-?8\b|ascii\b|latin-?1\b)", re.IGNORECASE)
+"""In Python's words (PEP 263): the file is not read as it is shown here."""
 _LIBRARIES: Final = frozenset({"pytest", "hypothesis"})
 _PLAIN_BASES: Final = frozenset({"TestCase", "unittest.TestCase", "unittest.IsolatedAsyncioTestCase", "object"})
 """Of them no test is inherited that a new method could replace."""
@@ -34,11 +42,11 @@ def only_adds_tests(path: str, before: str, after: str, standard: Collection[str
     """
     if before == after:
         return True
-    if not path.lower().endswith(".py") or max(len(before), len(after)) > _MOST:
+    if not path.lower().endswith(".py") or max(len(before), len(after)) > _MOST or _OTHER_CODING.match(before):
         return False
     try:
         old, new = ast.parse(before), ast.parse(after)
-        rule = _Additions(frozenset(_identifiers(old)), {*_imported(old), *_LIBRARIES, *standard})
+        rule = _Additions(frozenset(_identifiers(old)), {*_imported(old), *_LIBRARIES, *standard} - {"__future__"})
         return _instructions(before) == _instructions(after) and "*" not in rule.known and rule.made(old.body, new.body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # of another version, or made to be refused
         return False
@@ -77,6 +85,8 @@ class _Additions:
     def made(self, old: Sequence[ast.stmt], new: Sequence[ast.stmt], *, in_class: bool = False) -> bool:
         """Whether *new* is *old* with nothing but additions."""
         left = deque((each, ast.dump(each)) for each in old)
+        if old and _is_docstring(old[0]) and not (new and ast.dump(new[0]) == left[0][1]):
+            return False  # it is one in the first place alone, and may have tests
         for statement in new:
             if left and (left[0][1] == ast.dump(statement) or self._is_extended(left[0][0], statement)):
                 left.popleft()
@@ -121,7 +131,7 @@ class _Additions:
         return all(_is_docstring(each) or own._is_addition(each, in_class=True) for each in body)
 
     def _is_new(self, name: str) -> bool:
-        return name != "*" and name not in self.known and not _SPECIAL.fullmatch(name)
+        return name not in self.known | _USED_UNSEEN | {"*"} and not _SPECIAL.fullmatch(name)
 
 
 def _has_plain_bases(of: ast.ClassDef) -> bool:

@@ -142,6 +142,14 @@ ATTACKS = [
     "class TestNew(print('x')): pass\n",
     "class TestNew(metaclass=print): pass\n",
     "fresh = (test_add := None)\n",
+    "from unittest import SkipTest as AssertionError\n",
+    "def AssertionError(said): pytest.skip(said)\n",
+    "def test_suite(): pass\n",
+    "def testSuite(): pass\n",
+    "def additional_tests(): pass\n",
+    "from __future__ import annotations\n",
+    "# isort: skip_file\n",
+    "# NOSONAR\n",
     "import helper_new\n",
     "from helper_new import helper\n",
     "from . import helper\n",
@@ -183,6 +191,19 @@ STARRED = "from base import *\n\n\ndef test_own(): pass\n"
 )
 def test_what_may_take_the_place_of_an_inherited_or_imported_test_is_more(before, added):
     assert not only_adds_tests("test_calc.py", before, before + added)
+
+
+@pytest.mark.parametrize("added", ["import json\n", "def test_new(): pass\n"])
+def test_a_docstring_stays_in_the_first_place(added):
+    assert not only_adds_tests("test_calc.py", PYTHON, added + PYTHON)
+
+
+@pytest.mark.parametrize("coding", ["shift_jis", "utf-7", "rot13"])
+def test_a_file_that_is_not_read_as_it_is_shown_is_a_reason_to_ask(coding):
+    before = f"#!/usr/bin/python\n# -*- coding: {coding} -*-\n{PYTHON}"
+    assert not only_adds_tests("test_calc.py", before, before + "\n\ndef test_new(): pass\n")
+    before = before.replace(coding, "utf-8")
+    assert only_adds_tests("test_calc.py", before, before + "\n\ndef test_new(): pass\n")
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
