@@ -32,7 +32,7 @@ from irontree.services.questions.pages import form_template
 from irontree.services.questions.questions import Question
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
 from irontree.services.views.report import Evidence
-from irontree.services.work.prompts import Delivered, Passage, Surroundings
+from irontree.services.work.prompts import Asked, Delivered, Passage, Surroundings
 from tests.support.hostile_texts import KEY_MARKER, MARKER, NOW, SHA
 
 
@@ -234,10 +234,15 @@ def prompt(text: str) -> dict[str, object]:
         "commands": (text, "make test"),
         "protected": "ask",
         "failure": failure(text),
+        "answered": (asked(text),),
         "continues": True,
         "goes_on": False,
         "quotes": (outsiders(text),),
     }
+
+
+def asked(text: str) -> Asked:
+    return Asked(text, text, text, text)
 
 
 def request(text: str) -> dict[str, object]:
@@ -298,6 +303,7 @@ def form(text: str, reason: str) -> dict[str, object]:
         "number": 7,
         "title": text,
         "url": "#7 https://example.com/7",
+        "what": "Something is in the way",
         "reason": text,
         "choices": RULE[reason].choices,
         "answer": f"--answer 'issue-7=accept:{text}'",
@@ -310,6 +316,8 @@ def form(text: str, reason: str) -> dict[str, object]:
         "evidence": shown(text),
         "warnings": (text,),
         "failure": failure(text),
+        "asked": asked(text),
+        "said": text,
         "report_path": ".mino/reports/issue-7/report.md",
         "revision": "1a2b3c4d5e6f7a8b",
         "before": (text,),

@@ -343,6 +343,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
             target=ast.Name(
                 id="STALE_LEASE"
                 | "SECRET_IN_COMMIT"
+                | "AGENT_ASKS"
                 | "REQUEST_CLOSED"
                 | "BRANCH_MOVED"
                 | "MERGED_MEANWHILE"

@@ -243,7 +243,7 @@ def test_the_sections_of_an_issue_take_effect_after_any_description():
 
 
 def test_the_sections_of_a_prompt_take_effect_after_any_description():
-    ours = ["What it builds on", "Files this is about", "How it will be verified"]
+    ours = ["What it builds on", "Files this is about", "How it will be verified", "What was asked, and answered"]
     ours += ["Why the last attempt was not enough", "Text by people without write access", "Rules"]
     assert hostile(lambda text: not_last(ours, rendered("prompts/run.md", text))) == {}
 
@@ -372,7 +372,14 @@ def test_an_approval_with_open_questions_says_to_answer_them_first_and_not_how_t
 def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
     """R20"""
     task = node("a hostile wish").model_copy(update={"outsider": "mallory", "target_files": ()})
-    told = {**prompt("a hostile wish"), "node": task, "failure": None, "commands": (), "quotes": (task,)}
+    told = {
+        **prompt("a hostile wish"),
+        "node": task,
+        "failure": None,
+        "answered": (),
+        "commands": (),
+        "quotes": (task,),
+    }
     told["around"] = around(ORDINARY)
     shown = RENDERER.render("prompts/run.md", **told)
     before, _, quoted = shown.partition("## Text by people without write access")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-FailureClass = Literal["rate_limited", "not_authenticated", "refused", "unreachable", "limit_reached", "own_sandbox"]
+FailureClass = Literal[
+    "rate_limited", "not_authenticated", "refused", "unreachable", "limit_reached", "own_sandbox", "asks"
+]
 AttemptEnd = Literal["exited", "timeout", "stalled", "over_budget", "cancelled", "not_started"]
 
 
@@ -69,6 +71,7 @@ _SERVICE: Final[dict[FailureClass, AttemptOutcome]] = {
     "unreachable": AttemptOutcome("wait", "agent-unreachable", "the agent could not reach its service"),
     "not_authenticated": AttemptOutcome("ask", "agent-not-authenticated", "the agent has no access to its service"),
     "own_sandbox": AttemptOutcome("ask", "agent-sandbox", "the sandbox that the agent brings refused its work"),
+    "asks": AttemptOutcome("ask", "agent-asks", "the agent asks before it goes on"),
 }
 
 

@@ -176,16 +176,28 @@ SECRET_FOUND: Final = RULE["blocked"]._replace(
     )
 )
 """The same halt if what the work adds looks like a secret."""
+AGENT_ASKS: Final = "agent-asks"
+AGENT_ASKED: Final = RULE["blocked"]._replace(
+    choices=(
+        Choice("send-back", "answer the agent: the next attempt is given your note", ("note",)),
+        Choice("go-on", "try again without an answer", permits=True, spoken="continue"),
+        _ALLOW,
+        _SKIP,
+        _STOP,
+    )
+)
+"""The same halt if the agent changed nothing and left words instead, or says that it needs an answer."""
+_OF_CHECK: Final = {SECRET_IN_COMMIT: SECRET_FOUND, AGENT_ASKS: AGENT_ASKED}
 
 
 def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
     """The rule as it is asked about this issue.
 
     Where work is proposed, the merge of its request accepts it (R15). What looks like a secret is sent back, or
-    published by somebody who knows that.
+    published by somebody who knows that. An agent that asks gets an answer.
     """
-    if rule.reason == "blocked" and state.blocking_check == SECRET_IN_COMMIT and not state.problem:
-        return SECRET_FOUND
+    if rule.reason == "blocked" and not state.problem:
+        return _OF_CHECK.get(state.blocking_check or "", rule)._replace(title=block_title(state.blocking_check))
     if rule.reason != "pending_acceptance" or not state.is_proposed:
         return rule
     merge = f"merge the request #{state.request}, or look now whether it is merged"
@@ -197,6 +209,7 @@ def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
 
 
 CONCERN_ONE_ISSUE: Final = {
+    "agent-asks": "The agent asks for an answer",
     "cancelled": "The work was cancelled",
     "closed-outside": "The issue was closed before its work was done",
     "content-refused": "The remote refuses the content",

@@ -123,6 +123,7 @@ class Meta(_Keys):
     request_url = _Key(_text)
     output = _Key(_text)
     summary = _Key(_text)
+    unchanged = _Key(_text)
     verifier_note = _Key(_text)
     promotion = _Key(_text)
     seconds = _Key(_anything)

@@ -121,6 +121,8 @@ def telling(
     return told
 
 
+ASKS: Final = 10
+"""The exit code by which a program of your own says that it needs an answer (docs/agents.md)."""
 UNKNOWN: Final = Preset(
     name="command",
     command=(),
@@ -128,6 +130,7 @@ UNKNOWN: Final = Preset(
     read=lambda _lines, _now: AgentReading(),
     tell=str.rstrip,
     variables=(),
+    exits={ASKS: "asks"},
 )
 """The preset of an unknown program, whose output is for people."""
 

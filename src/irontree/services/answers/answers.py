@@ -12,7 +12,7 @@ from irontree.app import App, Origin
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
 from irontree.domain.commands import Issues
 from irontree.domain.decide import TIMER, time_left
-from irontree.domain.halt import RULE, RULES, VALUES, Choice, Need, halt_of
+from irontree.domain.halt import AGENT_ASKS, RULE, RULES, VALUES, Choice, Need, halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import (
     AnswerRefused,
@@ -273,10 +273,15 @@ def _send_back(app: App, question: Question, answer: Answer) -> TaskState:
 
 
 def _try_again(app: App, question: Question, answer: Answer) -> TaskState:
-    """Have a commit that holds something like a secret made anew, with the note; never does this publish it."""
-    state = read_world(app).state(question.number)
-    spent = state.attempt_count > state.max_retry_count
-    return checkup.unblock(app, question.number, "retry", _decider(answer), extra_attempts=1 if spent else 0)
+    """Make another attempt with the note: what it was asked about is never published, nor verified again."""
+    return _another(app, read_world(app).state(question.number), _decider(answer))
+
+
+def _another(app: App, state: TaskState, decider: Decider) -> TaskState:
+    """Let one more attempt be made, beyond the approved number if that is used up, or if the last one only asked."""
+    asked = state.blocking_check == AGENT_ASKS and state.at_rest.phase is Phase.COMMITTED
+    more = asked or state.attempt_count > state.max_retry_count
+    return checkup.unblock(app, state.issue_number, "retry", decider, extra_attempts=1 if more else 0)
 
 
 def _retry(app: App, question: Question, answer: Answer) -> TaskState:
@@ -292,7 +297,7 @@ def _go_on(app: App, question: Question, answer: Answer) -> TaskState:
     state = read_world(app).state(question.number)
     if state.problem:
         raise AnswerRefused(f"issue-{question.number}: {state.problem}", remedy=state.way_out)
-    after = _unblocked(app, state, answer)
+    after = _unblocked(app, state, _decider(answer))
     if state.blocking_check == STALE_LOCK:
         app.run_lock.override()
     if state.blocking_check == STALE_LEASE:
@@ -300,17 +305,17 @@ def _go_on(app: App, question: Question, answer: Answer) -> TaskState:
     return after
 
 
-def _unblocked(app: App, state: TaskState, answer: Answer) -> TaskState:
+def _unblocked(app: App, state: TaskState, decider: Decider) -> TaskState:
     """Record how the issue resumes after its block.
 
-    A failed proposal is verified and proposed again. Work that no longer fits the target is done again on top of it.
+    A failed proposal is verified and proposed again. Work that no longer fits the target is done again on top of it,
+    and an agent that asked works again.
     """
     if state.blocking_check in VERIFIED_AGAIN and state.commit:
-        return checkup.unblock(app, state.issue_number, "verify", _decider(answer))
-    if state.blocking_check not in OVERTAKEN:
-        return checkup.unblock(app, state.issue_number, "resume", _decider(answer))
-    spent = state.attempt_count > state.max_retry_count
-    return checkup.unblock(app, state.issue_number, "retry", _decider(answer), extra_attempts=1 if spent else 0)
+        return checkup.unblock(app, state.issue_number, "verify", decider)
+    if state.blocking_check in OVERTAKEN or state.blocking_check == AGENT_ASKS:
+        return _another(app, state, decider)
+    return checkup.unblock(app, state.issue_number, "resume", decider)
 
 
 def _allow(app: App, question: Question, answer: Answer) -> TaskState:
@@ -325,7 +330,7 @@ def _allow(app: App, question: Question, answer: Answer) -> TaskState:
     if state.phase is Phase.PENDING:
         return checkup.send_back(app, question.number, decider)
     if state.phase is Phase.BLOCKED:
-        return checkup.unblock(app, question.number, "resume", decider)
+        return _unblocked(app, state, decider)
     return checkup.unblock(app, question.number, "retry", decider, extra_attempts=1)
 
 

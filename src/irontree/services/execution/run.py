@@ -14,6 +14,7 @@ from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, FailureClas
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import truncate
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
+from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.ids import run_token
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
@@ -36,6 +37,7 @@ from irontree.services.record import (
 )
 from irontree.services.views.history import last_of, time_of
 from irontree.services.work.preflight import (
+    ANSWER_IT,
     GIVE_ACCESS,
     NO_ACCESS,
     block,
@@ -48,7 +50,7 @@ from irontree.services.work.preflight import (
 )
 from irontree.services.work.prompts import PromptedAttempt, task_prompt
 
-_TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated"})
+_TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated", "asks"})
 """After these failures the agent ended by itself, so what it wrote is complete; after a kill that is unknown."""
 
 
@@ -220,14 +222,14 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
         return _could_not_work(app, attempt, error, _observed(result))
     if isinstance(made, CommitRefused):
         return _commit_refused(app, attempt, made, _observed(result))
-    outcome = outcome_of(seen, changed=made is not None and _adds(app, attempt, made))
+    changes = made is not None and _adds(app, attempt, made)
+    outcome = outcome_of(seen, changed=changes)
     if outcome.then != "verify":
         changed = "nothing more" if made else "nothing"
         reason = _with_last_words(f"the agent changed {changed} and {outcome.reason}", result)
         return _interrupted(app, attempt, reason, _observed(result))
-    return _completed(
-        app, attempt, made.sha if made else _work_beneath(attempt.state), seen=_observed(result), made=made
-    )
+    observed = _observed(result, unchanged=not changes)
+    return _completed(app, attempt, made.sha if made else _work_beneath(attempt.state), seen=observed, made=made)
 
 
 def _work_beneath(state: TaskState) -> str:
@@ -242,7 +244,9 @@ def _stopped(app: App, attempt: _RunningAttempt, result: AgentResult, outcome: A
         return state
     reason = _with_last_words(outcome.reason, result)
     later = try_again_at(app, state, result.retry_at) if outcome.then == "wait" else None
-    return block(app, state, outcome.check, reason, remedy=_REMEDIES.get(outcome.check, ""), not_before=later)
+    more = {"summary": _last_words(result)} if outcome.check == AGENT_ASKS else {}
+    remedy = _REMEDIES.get(outcome.check, "")
+    return block(app, state, outcome.check, reason, remedy=remedy, not_before=later, more=more)
 
 
 def _with_last_words(reason: str, result: AgentResult) -> str:
@@ -251,11 +255,18 @@ def _with_last_words(reason: str, result: AgentResult) -> str:
     return f"{reason}: {said[:_LAST_WORDS]}" if said else reason
 
 
+def _last_words(result: AgentResult) -> str:
+    """What the program said at its end, or the end of what it printed."""
+    return (result.claim.words if result.claim else "") or result.output_tail.strip()[-_LAST_PRINTED:]
+
+
 _LAST_WORDS: Final = 300
+_LAST_PRINTED: Final = 2000
 _REMEDIES: Final = {
     "agent-not-started": "install the agent, or correct agent.command in .mino/config.yml",
     "agent-sandbox": "use ours: install bubblewrap, and approve again; or correct agent.arguments in .mino/config.yml",
     NO_ACCESS: GIVE_ACCESS,
+    AGENT_ASKS: ANSWER_IT,
 }
 
 
@@ -379,13 +390,15 @@ def _last_seen(app: App, attempt: _RunningAttempt) -> dict[str, object]:
     return {"seconds": round(max(0.0, min(passed, attempt.plan.policy.agent.wall_seconds)), 3)}
 
 
-def _observed(result: AgentResult) -> dict[str, object]:
+def _observed(result: AgentResult, *, unchanged: bool = False) -> dict[str, object]:
+    """What is recorded of the agent; of one that left everything *unchanged*, its last words in any case."""
     agent = {"ended": result.ended, "exit_code": result.exit_code, **_claimed(result), **asdict(result.usage)}
-    words = result.claim.words if result.claim else ""
+    words = _last_words(result) if unchanged else result.claim.words if result.claim else ""
     return {
         "seconds": round(result.seconds, 3),
         "agent": {key: value for key, value in agent.items() if value not in (None, (), [])},
         **({"summary": words} if words else {}),
+        **({"unchanged": True} if words and unchanged else {}),
     }
 
 

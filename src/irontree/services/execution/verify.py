@@ -26,6 +26,7 @@ from irontree.domain.checks import (
     judge,
     left_to_people,
     result_of,
+    truncate,
 )
 from irontree.domain.events import (
     CheckupPreflightBlocked,
@@ -38,7 +39,7 @@ from irontree.domain.events import (
     VerifyPendingAcceptance,
     VerifyPublicationFailed,
 )
-from irontree.domain.halt import SECRET_IN_COMMIT
+from irontree.domain.halt import AGENT_ASKS, SECRET_IN_COMMIT
 from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
 from irontree.domain.protection import changes_checks
 from irontree.domain.secrets import AddedSecret, added_secrets
@@ -64,7 +65,7 @@ from irontree.services.loops.funds import calls_agent, require_funds
 from irontree.services.record import read_world, record
 from irontree.services.views.history import last_of
 from irontree.services.views.report import NOT_PROMOTED, report_path, write_report
-from irontree.services.work.preflight import block, require_sound, stop_before_verify, try_again_at
+from irontree.services.work.preflight import ANSWER_IT, block, require_sound, stop_before_verify, try_again_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,8 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     if isinstance(verdict, Passed) and state.adds_nothing:
         verdict = Pending((_nothing_added(app, state),))
     if isinstance(verdict, Failed):
-        return failed(app, subject, report, retryable=verdict.retryable)
+        said = _said_instead(app, state)
+        return _asked(app, subject, report, said) if said else failed(app, subject, report, retryable=verdict.retryable)
     if secrets := unknown_secrets(app, subject):
         return stop_before_publication(app, subject, secrets)
     if report.protected and subject.plan.policy.protected == "ask":
@@ -271,6 +273,23 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
             return _pending(app, subject, report, (*verdict.reasons, *_red_before(app, state)))
         case Passed():
             return _published(app, subject, report)
+
+
+def _said_instead(app: App, state: TaskState) -> str:
+    """What the agent left instead of a change, where it ended by itself: repeating would leave the same."""
+    completed = last_of(app.log.read(state.issue_number), "run_completed")
+    unchanged = completed is not None and completed.told.unchanged and completed.told.agent.ended == "exited"
+    return completed.told.summary if completed and unchanged else ""
+
+
+def _asked(app: App, subject: Subject, report: CheckReport, said: str) -> TaskState:
+    """Put what the agent said to a person, once its checks fail without a change; the attempt is not used up."""
+    failed = report.failed
+    words = f"the agent changed nothing and said: “{textwrap.shorten(said, NOTE_SHOWN, placeholder='…')}”"
+    reason = f"{words}; {complaint_of(failed)}" if failed else words
+    found = {"failed_check": failed.check.shown, "output": truncate(failed.output)} if failed else {}
+    more = subject.took | {"summary": said} | found
+    return block(app, subject.state, AGENT_ASKS, reason, remedy=ANSWER_IT, more=more)
 
 
 def unknown_secrets(app: App, subject: Subject) -> tuple[AddedSecret, ...]:

@@ -16,7 +16,7 @@ from irontree.domain.ids import digest_of
 from irontree.domain.meta import Meta
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import shell_path
+from irontree.domain.text import sentence, shell_path
 from irontree.errors import NotEligible, in_words
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import Funds, read_funds
@@ -127,7 +127,7 @@ def _said(app: App, state: TaskState) -> str:
         url = request_url_of(stream)
         return f"merge the request {url}: that accepts the work" if url else ""
     told = next((record.told for record in stream.records if record.event.sequence == state.sequence), Meta())
-    return ". ".join(text.rstrip(".") for text in (told.reason, told.remedy) if text)
+    return ". ".join(text.rstrip(".") for text in (told.reason, sentence(told.remedy)) if text)
 
 
 def _left_open(state: TaskState, asked: Sequence[str]) -> str:

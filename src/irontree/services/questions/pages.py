@@ -10,6 +10,7 @@ from typing import Any, Final
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
+from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.pictures import NodeLook, svg
 from irontree.domain.plan import Plan
 from irontree.domain.spec import changes_of
@@ -26,6 +27,7 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import (
     denied_of,
     failure_of,
+    last_of,
     links_for,
     place_of_issue,
     repeated_failures,
@@ -36,6 +38,7 @@ from irontree.services.views.history import (
 from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
 from irontree.services.views.report import check_defining, criteria_of, evidence_of, newest_results
 from irontree.services.work.preflight import diff_of
+from irontree.services.work.prompts import asked_by_agents
 
 
 def form_template(reason: str) -> str:
@@ -63,7 +66,8 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
         "number": state.issue_number,
         "title": title_of(world, state.task_key),
         "url": place_of_issue(app, state.issue_number)[1],
-        # Why it is asked.
+        # What is asked, and why.
+        "what": question.rule.title,
         "reason": _reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
         "choices": offered(app, world, question),
         "answer": _answer_command(question),
@@ -75,6 +79,8 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
         "coverage": criteria_of(app, state, plan, world.nodes[state.task_key]) if plan else (),
         "evidence": evidence_of(app, state),
         "failure": failure,
+        "said": ended.told.summary if (ended := last_of(stream, "run_completed", "run_interrupted")) else "",
+        "asked": asked_by_agents(stream)[-1] if state.blocking_check == AGENT_ASKS else None,
         "denied": denied_of(stream),
         "attempts_alike": repeated_failures(app, stream, state),
         "report_path": state.report_path,

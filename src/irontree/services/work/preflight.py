@@ -139,6 +139,7 @@ GIVE_ACCESS = (
     "log in with the agent's own program, or name the variable with its key under agent.environment in "
     ".mino/config.yml; then go on"
 )
+ANSWER_IT = "answer it with a note, which the next attempt is given, or let it try again"
 STALE_LOCK = "stale-run-lock"
 _FREE_CHECKS = {
     "run_interrupted": "run-interrupted",

@@ -10,11 +10,13 @@ from typing import Final, NamedTuple
 from irontree.app import App
 from irontree.domain.checks import commands_for
 from irontree.domain.graph import Graph
+from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.spec import common_text
 from irontree.domain.state import TaskState
 from irontree.domain.text import one_line
 from irontree.domain.values import short_sha
+from irontree.ports import Stream
 from irontree.services.record import World
 from irontree.services.views.history import failure_of, last_of
 
@@ -77,6 +79,7 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
     """The prompt of one attempt: the task and what is around it, its checks, and why the last attempt failed."""
     state = attempt.state
     around = surroundings(app, world, plan, node)
+    stream = app.log.read(state.issue_number) if state else None
     return app.renderer.render(
         "prompts/run.md",
         number=state.issue_number if state else 0,
@@ -86,7 +89,8 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
         around=around,
         protected=plan.policy.protected,
         commands=tuple(check.run for check in commands_for(node, plan.policy, attempt.present)),
-        failure=failure_of(app, app.log.read(state.issue_number), state) if state else None,
+        failure=failure_of(app, stream, state) if state and stream else None,
+        answered=[asked for asked in asked_by_agents(stream) if asked.answer] if stream else (),
         continues=bool(state and state.has_code and not attempt.goes_on),
         goes_on=attempt.goes_on,
         quotes=(*around.quoted, *((node,) if node.outsider else ())),
@@ -162,3 +166,31 @@ def _leaves(graph: Graph, keys: Iterable[str]) -> Iterator[str]:
     for key in keys:
         parts = graph.children(key)
         yield from _leaves(graph, parts) if parts else (key,)
+
+
+# --- What agents asked
+
+
+class Asked(NamedTuple):
+    """What an agent said instead of doing the work, and what a person answered."""
+
+    said: str
+    failed_check: str
+    """What failed without a change; empty if nothing was checked."""
+    output: str
+    answer: str = ""
+
+
+def asked_by_agents(stream: Stream) -> tuple[Asked, ...]:
+    """The questions of the agents of this issue, oldest first."""
+    found: list[Asked] = []
+    is_open = False
+    for record in stream.records:
+        told = record.told
+        if getattr(record.event, "blocking_check", None) == AGENT_ASKS:
+            found.append(Asked(told.summary, told.failed_check, told.output))
+            is_open = True
+        elif record.event.event == "checkup_unblocked" and is_open:
+            found[-1] = found[-1]._replace(answer=told.note)
+            is_open = False
+    return tuple(found)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.attempt import Claim, Usage
 from irontree.domain.decide import FIRST_WAIT
 from irontree.domain.state import Phase
@@ -17,6 +18,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.questions.listing import explain
+from irontree.services.questions.pages import question_text
 from tests.support.memory_project import push_from_elsewhere
 from tests.support.world import GREETING, ONE_TASK, Scene, does
 
@@ -106,7 +108,7 @@ def test_an_agent_without_access_asks_a_person_and_no_timer(ready):
 
 
 def test_a_refusal_counts_and_the_next_attempt_is_told_what_was_said(ready):
-    ready.agent = ScriptedAgent(fails("refused", "I will not do that"), does(greet_txt="hello"))
+    ready.agent = ScriptedAgent(fails("refused", "I will not do that", greet_txt="half"), does(greet_txt="hello"))
     assert (take(ready).last_event, ready.state().attempt_count) == ("run_completed", 1)
     verify(ready.app, 1)
     take(ready)
@@ -218,3 +220,99 @@ def test_no_attempt_is_told_of_work_that_is_not_there(ready):
         take(ready), verify(ready.app, 1)
     take(ready)
     assert not [task for task in ready.agent.tasks if "What is there already" in task.prompt]
+
+
+# --- An agent that asks instead of working
+
+
+def says(words: str, exit_code: int = 0, failure: str | None = None, **files: str):
+    """A step that writes these files and ends with these words."""
+
+    def step(task):
+        does(**files)(task)
+        return AgentResult("exited", exit_code, 2.5, "", Claim(None, "summary", words), failure)  # type: ignore[arg-type]
+
+    return step
+
+
+def asked(scene: Scene, *steps):
+    scene.agent = ScriptedAgent(*steps, does(greet_txt="hello"))
+    take(scene)
+    return verify(scene.app, 1)
+
+
+def left(state) -> int:
+    return state.total_attempts - state.attempt_count
+
+
+def test_words_instead_of_a_change_are_put_to_a_person_at_once_with_what_fails(ready):
+    state = asked(ready, says("Which greeting?\nIn which language?"))
+    assert (state.phase, state.blocking_check) == (Phase.BLOCKED, "agent-asks")
+    text = question_text(ready.app, next_step(ready.app, 1))
+    assert "> Which greeting?\n> In which language?" in text
+    assert "has greet.txt hello" in text
+    assert "answer the agent" in text
+
+
+def test_the_answer_is_in_the_prompts_of_all_later_attempts_and_none_is_used_up(ready):
+    before = left(ready.state())
+    asked(ready, says("Which greeting?"), does(greet_txt="hallo"))
+    answer_issue(ready.app, 1, Answer("send-back", "ada", note="the English one"))
+    assert left(ready.state()) == before
+    take(ready)
+    verify(ready.app, 1)
+    take(ready)
+    for task in ready.agent.tasks[1:]:
+        assert "> Which greeting?" in task.prompt
+        assert "> the English one" in task.prompt
+    assert verify(ready.app, 1).last_event == "verify_passed"
+
+
+@pytest.mark.parametrize("choice", ["go-on", "send-back"])
+def test_an_agent_that_asks_for_ever_costs_no_attempt(ready, choice):
+    ready.agent = ScriptedAgent(says("Which greeting?"))
+    before = left(ready.state())
+    for _ in range(6):
+        take(ready)
+        assert verify(ready.app, 1).blocking_check == "agent-asks"
+        answer_issue(ready.app, 1, Answer(choice, "ada", note="any"))
+        assert (ready.state().phase, left(ready.state())) == (Phase.READY, before)
+
+
+def test_what_was_denied_can_be_allowed_where_the_agent_asks(ready):
+    denied = "Bash: rm"
+    result = AgentResult("exited", 0, 2.5, "", Claim(None, "summary", "I was not allowed to"), denied=(denied,))
+    asked(ready, lambda _: result)
+    assert denied in question_text(ready.app, next_step(ready.app, 1))
+
+
+def test_an_attempt_that_leaves_the_files_as_the_one_before_did_asks_too(ready):
+    ready.agent = ScriptedAgent(does(greet_txt="hallo"), says("the test is wrong", greet_txt="hallo"))
+    take(ready)
+    assert verify(ready.app, 1).last_event == "verify_failed_retryable"
+    take(ready)
+    assert verify(ready.app, 1).blocking_check == "agent-asks"
+
+
+def test_where_the_checks_pass_without_a_change_a_person_can_accept_that(scene):
+    scene.publish(ONE_TASK)
+    scene.checks = ScriptedCheckRunner(lambda command, workspace: 0)
+    state = asked(scene, says("it is done already"))
+    assert state.phase is Phase.PENDING
+    assert "it is done already" in question_text(scene.app, next_step(scene.app, 1))
+
+
+def test_without_a_word_the_checks_judge_and_the_attempt_counts(ready):
+    state = asked(ready, lambda _: None)
+    assert (state.last_event, state.attempt_count) == ("verify_failed_retryable", 1)
+
+
+def test_an_agent_says_by_its_end_that_it_needs_an_answer_and_goes_on_from_its_work(ready):
+    ready.agent = ScriptedAgent(says("Which greeting?", 10, "asks", half_txt="half"), does(greet_txt="hello"))
+    state = take(ready)
+    assert (state.phase, state.blocking_check, state.attempt_count) == (Phase.BLOCKED, "agent-asks", 0)
+    assert "> Which greeting?" in question_text(ready.app, next_step(ready.app, 1))
+    answer_issue(ready.app, 1, Answer("send-back", "ada", note="the English one"))
+    assert (take(ready).attempt_count, ready.state().max_retry_count) == (1, state.max_retry_count)
+    assert "> the English one" in ready.agent.tasks[1].prompt
+    assert ready.repository.commits[ready.state().commit].files["half.txt"] == b"half"
