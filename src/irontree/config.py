@@ -123,6 +123,11 @@ class VerifySection(Section):
         description="Shell commands, or `{name, run}` for criteria that say `(check: name)`. They replace detection.",
     )
     seconds: int = Field(default=1800, gt=0, description="Limit of each command.")
+    preflight: bool = Field(
+        default=False,
+        description="Whether the commands run once before any agent works, where they will run. A person is asked "
+        "about those that fail without any work, cannot be run, or pass whatever happens.",
+    )
     detection: bool = Field(
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
     )
@@ -279,6 +284,7 @@ class Config(Section):
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
+            preflight=self.verify.preflight,
             protected=self.verify.protected,
             protected_files=self.verify.protected_files,
             unprotected_files=self.verify.unprotected_files,

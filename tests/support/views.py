@@ -317,6 +317,7 @@ def form(text: str, reason: str) -> dict[str, object]:
         "warnings": (text,),
         "failure": failure(text),
         "asked": asked(text),
+        "printed": "",
         "said": text,
         "report_path": ".mino/reports/issue-7/report.md",
         "revision": "1a2b3c4d5e6f7a8b",

@@ -21,6 +21,7 @@ EVERYTHING = """\
 verify:
   commands: [make test, {name: lint, run: ruff check .}]
   seconds: 60
+  preflight: true
   detection: false
   protected: refuse
   protected_files: [data/*]

@@ -344,6 +344,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
                 id="STALE_LEASE"
                 | "SECRET_IN_COMMIT"
                 | "AGENT_ASKS"
+                | "RED_BEFORE"
                 | "REQUEST_CLOSED"
                 | "BRANCH_MOVED"
                 | "MERGED_MEANWHILE"

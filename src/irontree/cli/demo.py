@@ -12,8 +12,9 @@ from typing import Final
 from irontree.bootstrap import set_up
 from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
 from irontree.cli.context import Context, Verb, program_for, this_program
-from irontree.cli.drive import APPROVE, WAIT_SECONDS, Drive, ask_for_approval, local_server
+from irontree.cli.drive import APPROVE, Drive, ask_for_approval, local_server
 from irontree.cli.parser import UsageError, argument
+from irontree.cli.trial import WAIT_SECONDS
 from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.gates import NAME

@@ -20,7 +20,9 @@ from irontree.app import App
 from irontree.cli.context import Context, Verb
 from irontree.cli.init import access_line
 from irontree.cli.output import Cell, OutputBlock, Style, Table
-from irontree.cli.parser import JSON, OK, REFUSED
+from irontree.cli.parser import JSON, OK, REFUSED, argument
+from irontree.cli.trial import try_now
+from irontree.domain.checks import excerpt, trouble_without_work
 from irontree.domain.places import PlaceSpec
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository
@@ -50,6 +52,8 @@ class Examined:
 def run(context: Context) -> int:
     """Print what was examined; exit code 1 if anything prevents work."""
     found = (*machine(os.environ), *repository(context, os.environ))
+    if context.options.run:
+        found = (*found, *_tried(context))
     bad = any(item.verdict == "bad" for item in found)
     context.console.show(lambda: {"ok": not bad, "findings": [asdict(item) for item in found]}, blocks(found))
     return REFUSED if bad else OK
@@ -176,6 +180,22 @@ def repository(context: Context, environment: Mapping[str, str]) -> Iterator[Exa
     yield _log(app)
 
 
+def _tried(context: Context) -> Iterator[Examined]:
+    """How set-up and the configured checks come out without any change of the code; they are run for this."""
+    try:
+        app = context.open()
+        results = try_now(app, app.policy(None))
+    except IrontreeError as error:
+        yield _bad("checks", error)
+        return
+    if not results:
+        yield Examined("note", "checks", "none is configured or found", "name them under verify.commands")
+    for result in results:
+        trouble = trouble_without_work(result)
+        printed = "" if result.passed or result.output.count("\n") < 2 else f"\n{excerpt(result)}"  # noqa: PLR2004
+        yield Examined("bad" if trouble else "good", f"check {result.name}", f"{trouble or 'passes'}{printed}")
+
+
 def _bad(what: str, error: IrontreeError) -> Examined:
     return Examined("bad", what, error.message, error.remedy or "")
 
@@ -278,4 +298,10 @@ def _log(app: App) -> Examined:
     return Examined("good", "event log", f"sound: {len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s)")
 
 
-VERBS: Final = {"doctor": Verb(run, JSON)}
+VERBS: Final = {
+    "doctor": Verb(
+        run,
+        argument("--run", action="store_true", help="also run set-up and the checks once, where they will run"),
+        JSON,
+    )
+}

@@ -16,6 +16,7 @@ from irontree.cli.answer import Prepared
 from irontree.cli.console import Console, forget_keys, show_markdown
 from irontree.cli.context import Context, program_for
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
+from irontree.cli.trial import offer_trial
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
 from irontree.domain.text import few, one_line, printable, shell_path, shell_word
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 APPROVE: Final = argument("--approve", metavar="NAME", help="approve exactly what has this name, for scripts")
 YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
-WAIT_SECONDS: Final = 10
-"""How long an approved proposal waits for another process to release the driver lock."""
 
 
 def ask_for_approval(
@@ -61,10 +60,12 @@ def ask_for_approval(
     given: str | None,
     loop_mode: bool,
     meanwhile: Callable[[], None] = lambda: None,
+    offers_trial: bool = False,
 ) -> None:
     """Return once the user has approved exactly this; raises ApprovalRefused otherwise.
 
-    *given* is the name of what was approved beforehand. *meanwhile* is called once the text is shown.
+    *given* is the name of what was approved beforehand. *meanwhile* is called once the text is shown. With
+    *offers_trial* the user may have the checks tried first.
     """
     if wanted.approved and given is None:
         context.console.write(f"{wanted.approved_in_words}; going on with it.\n")
@@ -83,6 +84,8 @@ def ask_for_approval(
                 remedy=f"look at the plan above, then add --approve {wanted.name}{_by_comment(wanted)}",
             )
         meanwhile()
+        if offers_trial and wanted.draft.policy.preflight:
+            offer_trial(context.console, app, wanted.draft.policy)
         _ask(context.console, loop_mode=loop_mode)
 
 

@@ -293,6 +293,7 @@ def _next(config: Config, facts: Facts, *, is_committed: bool) -> Iterator[str]:
         yield f"git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'{push}"
     if not Path("SPEC.md").exists():
         yield "irontree example > SPEC.md   # then edit it"
+    yield "irontree doctor --run # try the commands"
     yield "irontree task SPEC.md"
 
 
@@ -341,6 +342,8 @@ def _headline(outcome: InitOutcome) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         return value
     if all(isinstance(item, str) for item in value):

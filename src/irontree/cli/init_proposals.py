@@ -74,6 +74,13 @@ _GO_ON: Final = ProposedSetting(
 )
 
 
+_TRIED: Final = ProposedSetting(
+    "verify.preflight",
+    True,
+    "the commands run once before any agent works, and you are asked about those that fail then",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Checks:
     """How to set up and test a project, and which file says so."""
@@ -99,7 +106,15 @@ _GO: Final = _Checks(
 def settings_for(facts: Facts) -> tuple[ProposedSetting, ...]:
     """All settings that the repository and machine suggest; without an agent, an empty one to fill in."""
     agent = tuple(_agent(facts)) or (ProposedSetting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
-    return (*agent, *_checks_settings(_checks(facts)), *_filters(facts), *_publish(facts), *_forge(facts), _GO_ON)
+    return (
+        *agent,
+        *_checks_settings(_checks(facts)),
+        *_filters(facts),
+        *_publish(facts),
+        *_forge(facts),
+        _TRIED,
+        _GO_ON,
+    )
 
 
 def settings_missing(facts: Facts, config: Config) -> tuple[ProposedSetting, ...]:

@@ -290,7 +290,7 @@ MODES: Final[Mapping[str, CheckupMode]] = MappingProxyType(
         "pre-flight": CheckupMode("whether an attempt could start now", consistency.run_pre_flight),
         "accept": CheckupMode(
             "accept and publish the commit that waits, merged and checked again if the target has moved",
-            _answering(lambda *_: "accept", "checkup_accept_recorded"),
+            _answering(lambda *_: "accept", "checkup_accept_recorded", "checkup_unblocked"),
             note="optional",
         ),
         "reject": CheckupMode(

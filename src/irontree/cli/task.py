@@ -12,9 +12,10 @@ from irontree.app import App
 from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
 from irontree.cli.console import show_markdown
 from irontree.cli.context import Context, Verb, find_issue
-from irontree.cli.drive import APPROVE, WAIT_SECONDS, Drive, ask_for_approval, local_server, show_plan, show_published
+from irontree.cli.drive import APPROVE, Drive, ask_for_approval, local_server, show_plan, show_published
 from irontree.cli.output import Cell, OutputBlock, Table, TextLines
 from irontree.cli.parser import OK, UsageError, argument
+from irontree.cli.trial import WAIT_SECONDS
 from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
 from irontree.domain.gates import Gate
@@ -27,7 +28,7 @@ from irontree.flows.server.connection import adopt_server
 from irontree.services.answers.answers import between_steps
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
 from irontree.services.execution.steps import require_not_published, waits_with_commit
-from irontree.services.execution.verify import top_level
+from irontree.services.execution.trial import top_level
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_loop, foresee_plan
@@ -249,7 +250,15 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
     if not context.options.detach:
         require_agent(proposal.draft.policy.agent)
     with local_server(app, detach=context.options.detach) as server:
-        ask_for_approval(context, app, proposal, given=context.options.approve, loop_mode=True, meanwhile=server.start)
+        ask_for_approval(
+            context,
+            app,
+            proposal,
+            given=context.options.approve,
+            loop_mode=True,
+            meanwhile=server.start,
+            offers_trial=not context.options.no_preflight,
+        )
         with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.name, app.origin.actor)
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
@@ -259,7 +268,14 @@ def _stepwise(context: Context, app: App, proposal: Proposal) -> int:
     """Approve and publish, without starting a loop."""
     tasks = [(task.number, task.status, task.node) for task in proposal.draft.tasks]
     if proposal.draft.plans:
-        ask_for_approval(context, app, proposal, given=context.options.approve, loop_mode=False)
+        ask_for_approval(
+            context,
+            app,
+            proposal,
+            given=context.options.approve,
+            loop_mode=False,
+            offers_trial=not context.options.no_preflight,
+        )
         with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):
             published = approve_stepwise(app, proposal, proposal.name, app.origin.actor)
         if proposal.draft.whole:
@@ -401,6 +417,7 @@ VERBS: Final = {
         argument("--keep-removed", action="store_true", help="keep open tasks that the document lost, uncancelled"),
         argument("--reopen-changed", action="store_true", help="begin finished tasks again whose text changed"),
         argument("--stepwise", action="store_true", help="publish the issues and stop there"),
+        argument("--no-preflight", action="store_true", help="do not offer to try the commands before the approval"),
         argument("--detach", action="store_true", help="leave the runs to a worker of the configured server"),
     )
 }

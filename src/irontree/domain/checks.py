@@ -242,6 +242,30 @@ def commands_for(node: PlanNode, policy: ExecutionPolicy, present: Collection[st
     return _without_repeats([*chosen, *criteria])
 
 
+def configured_checks(policy: ExecutionPolicy, present: Collection[str]) -> tuple[Shell, ...]:
+    """The commands that verify every task, whatever it brings itself."""
+    return policy.checks or tuple(_detected(policy, present))
+
+
+CANNOT_RUN: Final = frozenset({126, 127})
+"""Exit codes by which a shell says that there is no such program, or that it may not run it."""
+
+
+def trouble_without_work(result: CheckResult) -> str:
+    """What a configured check shows that no work can be blamed for, in words; empty if it can judge work."""
+    if result.passed:
+        return f"`{result.command}` passes whatever happens: it proves nothing" if is_trivial(result.command) else ""
+    if result.ended == "timeout":
+        how = "does not end in time, without any change"
+    elif result.ended == "not_started" or result.exit_code in CANNOT_RUN:
+        how = f"cannot be run here (exit code {result.exit_code})"
+    else:
+        how = "fails without any change"
+    return ": ".join(
+        (f"`{result.command}` {how}", *(line[:EXCERPT_CHARACTERS] for line in telling_lines(result.output)[-1:]))
+    )
+
+
 def coverage(node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str] = NOTHING_CITED) -> tuple[Coverage, ...]:
     """What covers each criterion (R18); shown at approval and used for the verdict.
 

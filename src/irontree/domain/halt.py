@@ -187,7 +187,17 @@ AGENT_ASKED: Final = RULE["blocked"]._replace(
     )
 )
 """The same halt if the agent changed nothing and left words instead, or says that it needs an answer."""
-_OF_CHECK: Final = {SECRET_IN_COMMIT: SECRET_FOUND, AGENT_ASKS: AGENT_ASKED}
+RED_BEFORE: Final = "checks-red-before"
+RED_FOUND: Final = RULE["blocked"]._replace(
+    choices=(
+        Choice("go-on", "it is put right: try these commands again", permits=True, spoken="continue"),
+        Choice("accept", "accept it as it was before: the work has to make it pass", permits=True),
+        _SKIP,
+        _STOP,
+    )
+)
+"""The same halt if a configured check fails without any work, or proves nothing."""
+_OF_CHECK: Final = {SECRET_IN_COMMIT: SECRET_FOUND, AGENT_ASKS: AGENT_ASKED, RED_BEFORE: RED_FOUND}
 
 
 def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
@@ -237,6 +247,7 @@ CONCERN_ALL: Final = {
     "authentication": "The remote asks for a login that nobody can give here",
     "branch-name-taken": "Another branch takes the name of this one",
     "budget-unreadable": "What the agent spends cannot be measured",
+    "checks-red-before": "The checks do not work without any change",
     "checkout-half-moved": "The update of the checkout was cut off",
     "checkout-not-clean": "Changes in the checkout are in the way",
     "commit-refused": "The commit is refused",

@@ -124,6 +124,7 @@ class Meta(_Keys):
     output = _Key(_text)
     summary = _Key(_text)
     unchanged = _Key(_text)
+    red_before = _Key(_texts)
     verifier_note = _Key(_text)
     promotion = _Key(_text)
     seconds = _Key(_anything)

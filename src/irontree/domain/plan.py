@@ -47,6 +47,10 @@ def _is_ask(value: object) -> bool:
     return value == "ask"
 
 
+def _is_false(value: object) -> bool:
+    return value is False
+
+
 def _is_empty(value: object) -> bool:
     """The same for a list with nothing in it, and a mark that most plans lack."""
     return not value
@@ -267,6 +271,8 @@ class ExecutionPolicy(Placed):
     checks: tuple[Shell, ...] = ()
     detection: tuple[DetectionRow, ...] = ()
     check_seconds: int = Field(default=1800, gt=0)
+    preflight: bool = Field(default=False, exclude_if=_is_false)
+    """Whether the checks run once before any work, and a person is asked about those that fail then."""
     protected: OnProtected = Field(default="ask", exclude_if=_is_ask)
     """What happens where a task changes what defines its checks (R18)."""
     protected_files: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)

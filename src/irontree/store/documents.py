@@ -248,7 +248,7 @@ class FileResultStore(_InRepository):
 
     def _seal_all(self, key: bytes, due: Callable[[str], bool]) -> int:
         sealed = 0
-        for path in self._layout.state.glob("reports/issue-*/*.yml"):
+        for path in self._layout.state.glob("reports/*/*.yml"):
             with suppress(LogDamaged):
                 report, seal = _unsealed(read_bytes(path, RESULTS_BYTES) or b"", self._layout.shown(path))
                 if due(seal):

@@ -51,8 +51,8 @@ class Layout:
         return self.state / "briefs" / f"issue-{issue_number}.md"
 
     def reports(self, issue_number: int) -> Path:
-        """The folder of one issue's report and check results."""
-        return self.state / "reports" / f"issue-{issue_number}"
+        """The folder of one issue's report and check results; for 0, of results that belong to no issue."""
+        return self.state / "reports" / (f"issue-{issue_number}" if issue_number else "base")
 
     def delivery(self, issue_number: int) -> Path:
         """The ledger of effects done for one issue."""

@@ -26,7 +26,8 @@ def checks(**facts) -> list[str]:
 
 
 def test_where_nothing_is_found_the_place_of_the_agent_is_there_with_an_example():
-    [agent, going_on] = settings_for(Facts(files={}))
+    [agent, tried, going_on] = settings_for(Facts(files={}))
+    assert (tried.key, tried.value) == ("verify.preflight", True)
     assert (going_on.key, going_on.value) == ("loop.on_halt", "go_on")
     assert (agent.key, agent.value) == ("agent.command", "")
     assert "claude -p --permission-mode acceptEdits" in agent.why
@@ -43,7 +44,7 @@ def test_every_proposal_says_where_it_comes_from():
     proposals = settings_for(facts)
     assert {proposal.key for proposal in proposals} == {
         *("agent.adapter", "agent.environment", "verify.commands", "workspace.setup", "workspace.cache"),
-        *("publish.remote", "publish.target_branch", "loop.on_halt"),
+        *("publish.remote", "publish.target_branch", "loop.on_halt", "verify.preflight"),
     }
     assert all(proposal.why for proposal in proposals)
 

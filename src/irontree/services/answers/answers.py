@@ -268,6 +268,12 @@ def _accept(app: App, question: Question, answer: Answer) -> TaskState:
     return after
 
 
+def _accept_red(app: App, question: Question, answer: Answer) -> TaskState:
+    """Accept how the checks fail without any work, for all tasks: the work has to make them pass."""
+    asked = app.log.read(question.number).records[-1].told
+    return checkup.unblock(app, question.number, "resume", replace(_decider(answer), red_before=asked.red_before))
+
+
 def _send_back(app: App, question: Question, answer: Answer) -> TaskState:
     return checkup.send_back(app, question.number, _decider(answer))
 
@@ -366,6 +372,7 @@ _USE_CASES: Final[Mapping[tuple[QuestionKind, str, str], UseCase]] = {
     ("issue", "pending_acceptance", "send-back"): _send_back,
     ("issue", "blocked", "go-on"): _go_on,
     ("issue", "blocked", "send-back"): _try_again,
+    ("issue", "blocked", "accept"): _accept_red,
     **{("issue", "reapproval_required", name): _approve for name in ("approve", *WAYS)},
     **{("issue", reason, "allow"): _allow for reason in ("fail_terminal", "pending_acceptance", "blocked")},
     **{("issue", rule.reason, "skip"): _skip for rule in RULES if rule.asked_of == "issue"},

@@ -43,6 +43,8 @@ class Decider:
     """The ids of the forge's reviews that made this decision."""
     allowed: tuple[str, ...] = ()
     """The rules for the agent that this answer added to the approved ones."""
+    red_before: tuple[str, ...] = ()
+    """The ways to fail without any work that this answer accepts."""
 
     def meta(self) -> dict[str, Any]:
         """The keys for the event's `meta:`."""
@@ -51,6 +53,7 @@ class Decider:
             **({"note": self.note} if self.note else {}),
             **({"reviews": list(self.reviews)} if self.reviews else {}),
             **({"allowed": list(self.allowed)} if self.allowed else {}),
+            **({"red_before": list(self.red_before)} if self.red_before else {}),
         }
 
 

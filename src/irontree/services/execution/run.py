@@ -23,7 +23,7 @@ from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, GitFailed, IrontreeError, NoSuchBranch, NotEligible, RemoteFailed
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Stream, Workspace
 from irontree.services.execution.publication import base_of_request, patiently, proposes
-from irontree.services.execution.verify import top_level
+from irontree.services.execution.trial import stop_before_first_attempt, top_level
 from irontree.services.loops.funds import require_funds, tell_warnings, usage_in
 from irontree.services.record import (
     World,
@@ -137,7 +137,9 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
         fork_point = _fork_point(app, plan, base)
     except (EnvironmentRefused, RemoteFailed) as error:
         return block_for(app, ready, error)
-    if stopped := stop_without_dependency(app, world, ready, base):
+    if stopped := (
+        stop_without_dependency(app, world, ready, base) or stop_before_first_attempt(app, world, ready, base)
+    ):
         return stopped
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
     meta = {"base_sha": base, **({"fork_point": fork_point} if fork_point != base else {}), "token": token}

@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
@@ -61,6 +60,7 @@ from irontree.services.execution.publication import (
     publish_commit,
 )
 from irontree.services.execution.review import NoVerdict, review, took_of
+from irontree.services.execution.trial import stop_if_red_without_work, top_level
 from irontree.services.loops.funds import calls_agent, require_funds
 from irontree.services.record import read_world, record
 from irontree.services.views.history import last_of
@@ -258,6 +258,8 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     if isinstance(verdict, Passed) and state.adds_nothing:
         verdict = Pending((_nothing_added(app, state),))
     if isinstance(verdict, Failed):
+        if red := stop_if_red_without_work(app, state, subject.plan.policy, verdict.check):
+            return red
         said = _said_instead(app, state)
         return _asked(app, subject, report, said) if said else failed(app, subject, report, retryable=verdict.retryable)
     if secrets := unknown_secrets(app, subject):
@@ -493,8 +495,3 @@ def _digest(subject: Subject) -> str:
     """A digest of everything that decides which commands run, and where: the approved policy and the node's own."""
     policy = subject.plan.policy.model_dump(include=_DECIDING)
     return canonical_digest([policy, subject.node.digest])
-
-
-def top_level(workspace: Path) -> frozenset[str]:
-    """The names at the top level of the workspace, by which checks are detected."""
-    return frozenset(entry.name for entry in workspace.iterdir())

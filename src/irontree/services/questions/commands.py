@@ -24,6 +24,7 @@ _COMMANDS: Final[Mapping[tuple[QuestionKind, str, str], str]] = {
     ("issue", "fail_terminal", "retry"): "irontree checkup unblock issue-{number} --retry 1",
     ("issue", "fail_terminal", "verify"): "irontree checkup unblock issue-{number} --verify",
     ("issue", "blocked", "go-on"): "irontree checkup unblock issue-{number}",
+    ("issue", "blocked", "accept"): "irontree checkup accept issue-{number}",
     ("issue", "blocked", "send-back"): "irontree checkup reject issue-{number} 'NOTE'",
     ("issue", "reapproval_required", "approve"): "irontree checkup unblock issue-{number} --approve {revision}",
     ("loop", "protocol_gap", "go-on"): "irontree task resume {loop_id} --answer loop=go-on",

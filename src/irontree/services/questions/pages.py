@@ -10,7 +10,7 @@ from typing import Any, Final
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
-from irontree.domain.halt import AGENT_ASKS
+from irontree.domain.halt import AGENT_ASKS, RED_BEFORE
 from irontree.domain.pictures import NodeLook, svg
 from irontree.domain.plan import Plan
 from irontree.domain.spec import changes_of
@@ -81,6 +81,7 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
         "failure": failure,
         "said": ended.told.summary if (ended := last_of(stream, "run_completed", "run_interrupted")) else "",
         "asked": asked_by_agents(stream)[-1] if state.blocking_check == AGENT_ASKS else None,
+        "printed": record.told.output if state.blocking_check == RED_BEFORE else "",
         "denied": denied_of(stream),
         "attempts_alike": repeated_failures(app, stream, state),
         "report_path": state.report_path,

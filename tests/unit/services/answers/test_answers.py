@@ -8,7 +8,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
-from irontree.domain.halt import AGENT_ASKED, AGENT_BUDGET, RULE, RULES, SECRET_FOUND
+from irontree.domain.halt import AGENT_ASKED, AGENT_BUDGET, RED_FOUND, RULE, RULES, SECRET_FOUND
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, Busy, ConfigRefused, GitFailed, RemoteUnavailable, SequenceConflict
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
@@ -38,7 +38,7 @@ def question(scene: Scene, reason: str = "pending_acceptance"):
 
 
 def test_each_choice_of_each_question_is_answered_by_one_use_case_and_nothing_else_is():
-    asked = [rule for rule in (*RULES, AGENT_BUDGET, SECRET_FOUND, AGENT_ASKED) if rule.asked_of]
+    asked = [rule for rule in (*RULES, AGENT_BUDGET, SECRET_FOUND, AGENT_ASKED, RED_FOUND) if rule.asked_of]
     assert {*_USE_CASES} == {(rule.asked_of, rule.reason, choice.name) for rule in asked for choice in rule.choices}
 
 
