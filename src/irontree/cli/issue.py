@@ -26,7 +26,14 @@ from irontree.services.loops.loop import loop_of, read_loops, still_open
 from irontree.services.questions.commands import next_command_about, question_json
 from irontree.services.questions.listing import Explanation, TaskStanding, asked_about, explain
 from irontree.services.record import World, read_world, transcript_folder
-from irontree.services.views.history import DeniedView, FailureView, denied_of, failure_of, say_issue_event
+from irontree.services.views.history import (
+    DeniedView,
+    FailureView,
+    denied_of,
+    failure_of,
+    last_words_of,
+    say_issue_event,
+)
 from irontree.services.views.overview import title_of, waits_for
 from irontree.services.views.report import criteria_of, newest_results, own_diff, reported, warnings_of
 from irontree.store.layout import Layout
@@ -51,6 +58,7 @@ class IssueDetails:
         self.covered = criteria_of(app, state, plan, node) if node and plan else ()
         self.report = newest_results(app, state)
         self.failure = failure_of(app, stream, state)
+        self.last_words = last_words_of(stream)
         self.denied = denied_of(stream)
         self.records = stream.records
         self.asked = asked_about(app, world, loops, state)
@@ -98,6 +106,7 @@ def issue_json(shown: IssueDetails) -> dict[str, Any]:
         "budgets": budgets_json(shown.budgets),
         "checks": [_check_json(result) for result in shown.report.results] if shown.report else [],
         "failure": _failure_json(shown.failure) if shown.failure else None,
+        "last_words": shown.last_words or None,
         "denied": {"asked": list(shown.denied.words), "rules": list(shown.denied.rules)} if shown.denied else None,
         "events": [event_json(record) for record in shown.records],
         "question": question_json(shown.asked) if shown.asked else None,
@@ -123,6 +132,8 @@ def issue_blocks(shown: IssueDetails) -> Iterator[OutputBlock]:
     yield Table(("TIME", "WHAT"), history, title="History")
     if shown.failure and not shown.state.done and shown.failure.output:
         yield Verbatim(shown.failure.output, title=f"What failed last: {shown.failure.failed_check}")
+    if shown.last_words and not shown.state.done:
+        yield Verbatim(shown.last_words, title="What the agent said last")
     yield from _pointed_out(shown)
     if shown.diff is not None:
         yield Verbatim(shown.diff or "(no change)", title="What it changes", language="diff")

@@ -36,6 +36,7 @@ SHOW_KEYS = {
         "checks",
         "failure",
         "denied",
+        "last_words",
         "events",
         "question",
         "next",

@@ -12,7 +12,7 @@ from irontree.app import App
 from irontree.domain.adoption import document_marker, key_marker
 from irontree.domain.checks import commands_for
 from irontree.domain.external import REQUEST_CLOSED
-from irontree.domain.halt import block_title, halt_of
+from irontree.domain.halt import AGENT_ASKS, RED_BEFORE, SECRET_IN_COMMIT, block_title, halt_of
 from irontree.domain.ids import adopted_digest
 from irontree.domain.issues import BEGIN, END, Issue, regions, with_regions, without_regions
 from irontree.domain.plan import Plan, PlanNode, canonical_digest
@@ -78,6 +78,12 @@ _WHAT_TO_DO: Final[Mapping[Phase, str]] = {
     Phase.STALE: "look at what changed, then approve it again",
     Phase.ADOPTED: "approve it as its newest comment says",
 }
+_AT_CHECK: Final[Mapping[str | None, str]] = {
+    REQUEST_CLOSED: "comment `/continue` to have its work proposed again, or take the task out of its document",
+    AGENT_ASKS: "comment `/send-back` with an answer, or `/continue` to have it try again without one",
+    RED_BEFORE: "put it right and comment `/continue`, or `/accept` if the work is to make it pass",
+    SECRET_IN_COMMIT: "comment `/send-back` with a note, or `/continue` to have it published as it is",
+}
 
 
 def _standing(node: PlanNode, state: TaskState | None) -> str:
@@ -92,8 +98,8 @@ def _standing(node: PlanNode, state: TaskState | None) -> str:
     rule = halt_of(state)
     title = block_title(state.blocking_check) if phase is Phase.BLOCKED else rule.title if rule else ""
     what = f"merge the request #{state.request}" if state.is_proposed else _WHAT_TO_DO[phase]
-    if phase is Phase.BLOCKED and state.blocking_check == REQUEST_CLOSED:
-        what = "comment `/continue` to have its work proposed again, or take the task out of its document"
+    if phase is Phase.BLOCKED and not state.problem:
+        what = _AT_CHECK.get(state.blocking_check, what)
     look = f"`irontree show issue-{state.issue_number}` shows everything."
     return f"**{title}.** The work waits for somebody with write access: {what}. {look}"
 

@@ -138,7 +138,7 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
     except (EnvironmentRefused, RemoteFailed) as error:
         return block_for(app, ready, error)
     if stopped := (
-        stop_without_dependency(app, world, ready, base) or stop_before_first_attempt(app, world, ready, base)
+        stop_without_dependency(app, world, ready, base) or stop_before_first_attempt(app, world, ready, fork_point)
     ):
         return stopped
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)

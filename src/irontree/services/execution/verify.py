@@ -21,11 +21,11 @@ from irontree.domain.checks import (
     commands_for,
     complaint_of,
     coverage,
+    excerpt,
     fingerprint,
     judge,
     left_to_people,
     result_of,
-    truncate,
 )
 from irontree.domain.events import (
     CheckupPreflightBlocked,
@@ -289,7 +289,7 @@ def _asked(app: App, subject: Subject, report: CheckReport, said: str) -> TaskSt
     failed = report.failed
     words = f"the agent changed nothing and said: “{textwrap.shorten(said, NOTE_SHOWN, placeholder='…')}”"
     reason = f"{words}; {complaint_of(failed)}" if failed else words
-    found = {"failed_check": failed.check.shown, "output": truncate(failed.output)} if failed else {}
+    found = {"failed_check": failed.check.shown, "output": excerpt(failed)} if failed else {}
     more = subject.took | {"summary": said} | found
     return block(app, subject.state, AGENT_ASKS, reason, remedy=ANSWER_IT, more=more)
 

@@ -27,7 +27,7 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import (
     denied_of,
     failure_of,
-    last_of,
+    last_words_of,
     links_for,
     place_of_issue,
     repeated_failures,
@@ -79,7 +79,7 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
         "coverage": criteria_of(app, state, plan, world.nodes[state.task_key]) if plan else (),
         "evidence": evidence_of(app, state),
         "failure": failure,
-        "said": ended.told.summary if (ended := last_of(stream, "run_completed", "run_interrupted")) else "",
+        "said": last_words_of(stream),
         "asked": asked_by_agents(stream)[-1] if state.blocking_check == AGENT_ASKS else None,
         "printed": record.told.output if state.blocking_check == RED_BEFORE else "",
         "denied": denied_of(stream),

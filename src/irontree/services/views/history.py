@@ -40,6 +40,12 @@ def request_url_of(stream: Stream) -> str:
     return stream.records[-1].told.request_url if stream.records else ""
 
 
+def last_words_of(stream: Stream) -> str:
+    """What the agent of the newest attempt that ended said last: a claim; empty if it said nothing."""
+    ended = last_of(stream, "run_completed", "run_interrupted")
+    return ended.told.summary if ended else ""
+
+
 def document_of(event: IssueEvent) -> str | None:
     """The document in which this event says that notes were left; None if it names none."""
     return event.promoted_doc if isinstance(event, Reported) else None
