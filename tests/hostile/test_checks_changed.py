@@ -121,6 +121,22 @@ def test_a_new_module_in_the_place_of_the_runner_of_the_tests_waits_for_a_person
     assert f"checks: {runner}; with these files as they were, `python -m pytest` fails" in scene.last().told.reasons[0]
 
 
+@pytest.mark.parametrize("path", [".cargo/config.toml", ".mvn/jvm.config", "bunfig.toml", "pyrightconfig.json"])
+def test_new_configuration_that_has_the_checks_do_nothing_waits_for_a_person(scene, path):
+    """`runner = "true"` in `.cargo/config.toml`, and `cargo test` starts no test; it stood in no folder with tests."""
+    there = {"Cargo.toml": b"[package]\n", "src/lib.rs": b"#[test] fn red() { panic!() }\n"}
+    scene.repository.remote["main"] = commit_here(scene.repository, there)
+    scene.checks = ScriptedCheckRunner(lambda command, workspace: 0 if (workspace / path).exists() else 1)
+
+    def plant(task):
+        (task.workspace / path).parent.mkdir(exist_ok=True)
+        (task.workspace / path).write_text('[target."cfg(all())"]\nrunner = "true"\n')
+
+    state = attempt(scene, plant)
+    assert state.last_event == "verify_pending_acceptance"
+    assert f"checks: {path}; with these files as they were" in scene.last().told.reasons[0]
+
+
 SUITE = "tests/test_greet.py"
 
 

@@ -37,9 +37,68 @@ CONFIGURATION: Final = (
     *("go.mod", "go.work", ".golangci.y*ml", "pom.xml", "build.gradle*", "settings.gradle*", "package.swift"),
     *("gemfile", "rakefile", ".rspec", "composer.json", "phpunit.xml*", "*.csproj", "directory.build.*"),
     *(".github/workflows/*", ".gitea/workflows/*", ".forgejo/workflows/*", ".gitlab-ci.yml"),
-    *(".cargo/*", ".gitattributes"),
+    *(
+        ".cargo/*",
+        ".gitattributes",
+        "babel.config*",
+        ".swcrc",
+        ".nycrc*",
+        ".c8rc*",
+        ".taprc",
+        "ava.config*",
+        "cypress.config*",
+    ),
+    *(
+        "web-test-runner.config*",
+        ".prettierrc*",
+        ".pnpmfile.*js",
+        "pnpm-workspace.yaml",
+        "turbo.json",
+        "nx.json",
+        "lerna.json",
+    ),
+    *("deno.json*", "bunfig.toml", ".justfile", "taskfile.yaml", ".bazelrc", "cmakepresets.json", "ctest*.cmake"),
+    *(".clang-tidy", "gradle.properties", ".mvn/*", "nuget.config", "*.runsettings", ".bundle/config", ".rubocop*.yml"),
+    *(
+        ".simplecov",
+        "phpstan*.neon*",
+        "psalm.xml*",
+        ".phpcs.xml*",
+        "phpcs.xml*",
+        "mix.exs",
+        ".formatter.exs",
+        ".credo.exs",
+    ),
+    *("stack.yaml", "cabal.project*", "build.zig", ".swiftlint.yml", "*.xctestplan", "dub.json", "pyrightconfig.json"),
+    *(".pylintrc", "pylintrc", "uv.toml", "poetry.toml", "pixi.toml", "hatch.toml", "mise.toml", ".mise.toml"),
+    *(".tool-versions", ".python-version", ".nvmrc", ".node-version", ".env", ".env.test", ".envrc"),
 )
 """Build and test configuration, in small letters."""
+_PROJECTS: Final = (
+    *(
+        "makefile",
+        "justfile",
+        "pyproject.toml",
+        "setup.py",
+        "setup.cfg",
+        "package.json",
+        "deno.json*",
+        "cargo.toml",
+        "go.mod",
+    ),
+    *(
+        "pom.xml",
+        "build.gradle*",
+        "package.swift",
+        "gemfile",
+        "rakefile",
+        "composer.json",
+        "*.csproj",
+        "cmakelists.txt",
+    ),
+    *("mix.exs", "stack.yaml", "build.zig"),
+)
+"""What is at the top of a project, which may have its tests among its sources."""
 TESTS: Final = (
     *("test/*", "tests/*", "spec/*", "specs/*", "testing/*", "testdata/*", "__tests__/*", "__snapshots__/*", "e2e/*"),
     *("test_*", "*_test.*", "*_tests.*", "*_spec.*", "*.test.*", "*.spec.*", "*test.java", "*tests.cs", "tests.*"),
@@ -97,7 +156,7 @@ def changes_checks(
         if fits(path, policy.protected_files):
             return True
         if fits(path.lower(), CONFIGURATION):
-            return not count.new or path.rpartition("/")[0] in tested()
+            return not count.new or _place(path) in tested()
         if count.new:
             return _is_module(path, hidden)
         if path in named:
@@ -163,11 +222,19 @@ def _run(command: str) -> Iterator[str]:
             break
 
 
+def _place(path: str) -> str:
+    """The folder whose checks a configuration file is about: the one above `.cargo/`, `.mvn/` and the like."""
+    folder = path.rpartition("/")[0]
+    while folder.rpartition("/")[2].startswith("."):
+        folder = folder.rpartition("/")[0]
+    return folder
+
+
 def _folders_with_tests(paths: Iterable[str]) -> frozenset[str]:
-    """The folders with a test in them or below; the top is the empty path."""
+    """The folders with a project or a test in them or below; the top is the empty path."""
     found = set[str]()
     for path in paths:
-        if fits(path.lower(), TESTS):
+        if fits(path.lower(), (*TESTS, *_PROJECTS)):
             while path and (path := path.rpartition("/")[0]) not in found:
                 found.add(path)
     return frozenset(found)

@@ -57,6 +57,14 @@ def protected(*counts: LineCount, node: PlanNode = NODE, before=BEFORE, texts=No
         LineCount("tests/conftest.py", 2, 0),
         LineCount("conftest.py", 2, 0, new=True),
         LineCount("GNUmakefile", 2, 0, new=True),
+        LineCount(".cargo/config.toml", 2, 0, new=True),
+        LineCount(".mvn/jvm.config", 1, 0, new=True),
+        LineCount("bunfig.toml", 2, 0, new=True),
+        LineCount("pyrightconfig.json", 2, 0, new=True),
+        LineCount("babel.config.cjs", 2, 0, new=True),
+        LineCount(".bazelrc", 1, 0, new=True),
+        LineCount("phpstan.neon", 1, 1),
+        LineCount(".env", 1, 0, new=True),
     ],
     ids=lambda count: count.path,
 )
@@ -90,6 +98,12 @@ def test_new_configuration_counts_only_where_there_are_tests_for_it():
     new = LineCount("pyproject.toml", 9, 0, new=True)
     assert protected(new, before=frozenset({"README.md"})) == ()
     assert protected(new) == ("pyproject.toml",)
+
+
+def test_new_configuration_counts_where_a_project_may_have_its_tests_among_its_sources():
+    new = LineCount(".cargo/config.toml", 2, 0, new=True)
+    assert protected(new, before=frozenset({"Cargo.toml", "src/lib.rs"})) == (".cargo/config.toml",)
+    assert protected(new, before=frozenset({"src/lib.rs"})) == ()
 
 
 def test_the_task_may_change_what_it_declares_as_its_own():
