@@ -101,7 +101,7 @@ def _shape(text: str) -> str:
             return "a private key"
         if not _EXAMPLE.search(found[0]):
             beginning = _BEGINNING.match(found[0])
-            return f"a token that begins with `{beginning[0] if beginning else ''}`"
+            return f"a token that begins with `{beginning[0]}`" if beginning else "a token"
     return ""
 
 

@@ -226,12 +226,23 @@ _SHAPES = (
     r"hf_[A-Za-z0-9]{30,}",
     r"dop_v1_[0-9a-f]{64}",
     r"SG\.[\w-]{16,64}\.[\w-]{16,64}",
+    r"hv[sb]\.[\w-]{24,}",
+    r"ATATT3[\w=-]{40,}",
+    r"AccountKey=[A-Za-z0-9+/]{80,}",
+    r"AGE-SECRET-KEY-1[A-Z0-9]{58}",
+    r"(?:dapi|SK|key-|shp(?:at|ca|pa|ss)_)[0-9a-fA-F]{32}(?![A-Za-z0-9])",
+    r"(?:sbp_[0-9a-f]{40}|rubygems_[0-9a-f]{48}|glsa_\w{32,}|figd_[\w-]{20,}|nfp_\w{30,}|dp\.[a-z]{2,8}\.\w{40,})",
+    r"(?:gsk_\w{40,}|xai-\w{60,}|r8_\w{30,}|pplx-\w{40,}|nvapi-[\w-]{40,}|lin_api_\w{32,}|ntn_\w{40,})",
+    r"(?:pscale_\w{3,8}_[\w.-]{32,}|fm2_[\w+/=]{60,}|dckr_pat_[\w-]{20,}|sntry[su]_[\w+/=]{40,}|cio[A-Za-z0-9]{32}(?!\w))",
+    r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,}",
+    r"\d{8,10}:AA[\w-]{33}(?![\w-])",
+    r"[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}",
     r"eyJ[\w-]{10,1024}\.eyJ[\w-]{10,}\.[\w-]{5,}",  # bounded: it may begin again after each dash of a hostile line
 )
 _TOKEN = rf"(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
 _KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
 SECRET: Final = f"{_KEY_BLOCK}|{_TOKEN}"
-"""A token of a common forge or cloud provider, a JSON web token, or a private key."""
+"""A token of a common service, a JSON web token, or a private key."""
 _LOGIN = "[^\\s/?#@<>\"'`*]"
 LOGIN_IN_URL: Final = (
     rf"(?i)(?P<scheme>\b[a-z][a-z0-9+.-]{{0,15}}://)"

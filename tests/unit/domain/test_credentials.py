@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from irontree.domain.comments import comment_problems, slim
 from irontree.domain.text import HIDDEN, secret_values, without_secrets
 
-LETTERS = "0123456789abcdefghijABCDEFGHIJ0123456789"
+LETTERS, HEX = "0123456789abcdefghijABCDEFGHIJ0123456789", "0123456789abcdef" * 2
 TOKENS = (
     *(f"{kind}_{LETTERS[:36]}" for kind in ("ghp", "gho", "ghu", "ghs", "ghr")),
     f"github_pat_{LETTERS[:22]}_{LETTERS}",
@@ -25,6 +25,25 @@ TOKENS = (
     f"pypi-{LETTERS}",
     f"hf_{LETTERS[:34]}",
     f"SG.{LETTERS[:22]}.{LETTERS[:22]}",
+    f"hvs.{LETTERS[:30]}",
+    f"ATATT3{LETTERS * 2}",
+    f"AccountKey={LETTERS * 3}==",
+    f"AGE-SECRET-KEY-1{'QPZRY9X8' * 7}QP",
+    f"dapi{HEX}",
+    f"SK{HEX}",
+    f"shpat_{HEX}",
+    f"rubygems_{HEX}{HEX[:16]}",
+    f"glsa_{LETTERS[:32]}_{HEX[:8]}",
+    f"figd_{LETTERS[:40]}",
+    f"dp.pt.{LETTERS * 2}"[:60],
+    f"gsk_{LETTERS * 2}",
+    f"r8_{LETTERS[:37]}",
+    f"ntn_{LETTERS * 2}",
+    f"dckr_pat_{LETTERS[:27]}",
+    f"cio{LETTERS[:32]}",
+    f"{LETTERS[:14]}.atlasv1.{LETTERS * 2}",
+    f"2187649305:AA{LETTERS[:33]}",
+    f"M{LETTERS[:23]}.{LETTERS[:6]}.{LETTERS[:27]}",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
     "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----",
     "-----BEGIN PRIVATE KEY----- cut short b3BlbnNz",
