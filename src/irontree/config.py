@@ -297,6 +297,7 @@ class Config(Section):
                 target_branch=self.publish.target_branch or target_branch,
                 reviewers=self.publish.reviewers or None,
                 assignees=self.publish.assignees or None,
+                subject=self.publish.subject,
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,

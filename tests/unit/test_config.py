@@ -49,7 +49,8 @@ container:
   user: "1000:1000"
   options: [--memory, 4g]
 sandbox: {kind: container, read: [/srv/data], write: [~/.cargo/registry], network: agents}
-publish: {mode: pull_request, remote: upstream, target_branch: trunk, reviewers: [ada, org/team], assignees: [bob]}
+publish: {mode: pull_request, remote: upstream, target_branch: trunk, reviewers: [ada, org/team], assignees: [bob],
+  subject: "{kind}: {title}"}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, on_halt: go_on, lease_stale_hours: 12}
 budgets:
@@ -144,7 +145,9 @@ def test_the_policy_carries_what_a_person_approves():
         setup=("npm ci",), cache_paths=("node_modules",), copy_files=(".env",), pristine=True, filters=("lfs",)
     )
     people = {"reviewers": ("ada", "org/team"), "assignees": ("bob",)}
-    assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk", **people)
+    assert policy.publish == PublishPolicy(
+        remote="upstream", target_branch="trunk", **people, subject="{kind}: {title}"
+    )
     assert policy.promotion == PromotionPolicy(mode="never", docs_path="handbook/notes")
     assert (policy.check_seconds, policy.max_retry_count, policy.detection) == (60, 0, ())
 

@@ -23,6 +23,7 @@ from irontree.cli.context import Context, Verb
 from irontree.cli.init_proposals import (
     GITHUB,
     LEFT_BEHIND,
+    SUBJECTS,
     Facts,
     ProposedSetting,
     open_points,
@@ -220,6 +221,7 @@ def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> 
         test_folder=folder,
         ignored=git.ignored(LEFT_BEHIND),
         location=location,
+        subjects=git.git.subjects(SUBJECTS),
         credential=_credential(git.root, environment, location) if location else None,
     )
 

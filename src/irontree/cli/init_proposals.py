@@ -56,6 +56,8 @@ class Facts:
     """Those of LEFT_BEHIND that git ignores here."""
     location: Location | None = None
     """Where the remote is on the web."""
+    subjects: tuple[str, ...] = ()
+    """The first lines of the newest commits."""
     credential: str | None = None
     """Where a credential for it was found; `None` without one."""
 
@@ -79,6 +81,12 @@ _TRIED: Final = ProposedSetting(
     True,
     "the commands run once before any agent works, and you are asked about those that fail then",
 )
+
+
+SUBJECTS: Final = 50
+"""How many commits show the style of a repository."""
+_CONVENTIONAL: Final = re.compile(r"[a-z]+(?:\([^)]+\))?!?: \S")
+_OWN: Final = re.compile(r"\[run\] #\d+: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,7 @@ def settings_for(facts: Facts) -> tuple[ProposedSetting, ...]:
         *_checks_settings(_checks(facts)),
         *_filters(facts),
         *_publish(facts),
+        *_subject(facts),
         *_forge(facts),
         _TRIED,
         _GO_ON,
@@ -203,6 +212,19 @@ def _publish(facts: Facts) -> Iterator[ProposedSetting]:
     if branch:
         why = "the branch that is checked out" if branch == facts.current_branch else f"the default branch of {remote}"
         yield ProposedSetting("publish.target_branch", branch, why)
+
+
+def _subject(facts: Facts) -> Iterator[ProposedSetting]:
+    """The repository's own style of commits, if it has any but ours."""
+    subjects = [subject for subject in facts.subjects if not _OWN.match(subject)]
+    if not subjects:
+        return
+    conventional = sum(_CONVENTIONAL.match(subject) is not None for subject in subjects)
+    if 2 * conventional > len(subjects):
+        why = f"{conventional} of the last {len(subjects)} commits are Conventional Commits"
+        yield ProposedSetting("publish.subject", "{kind}: {title}", why)
+    else:
+        yield ProposedSetting("publish.subject", "{title}", "the first line of a commit, as in this repository")
 
 
 def _forge(facts: Facts) -> Iterator[ProposedSetting]:

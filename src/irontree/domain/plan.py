@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.gates import Gates
@@ -220,6 +220,22 @@ class PublishPolicy(Value):
         exclude_if=_is_unset,
         description="Accounts that are assigned to the issues and pull requests that are made.",
     )
+
+    subject: str | None = Field(
+        default=None,
+        exclude_if=_is_unset,
+        description="The first line of a commit, such as `{kind}: {title}`: `{title}`, `{kind}` (`feat` or `fix`), "
+        "`{number}` and `{key}` are filled in, and the criteria stand below it. Unset: `[run] #{number}: {title}`, "
+        "and no criteria.",
+    )
+
+    @field_validator("subject")
+    @classmethod
+    def _is_a_line(cls, subject: str | None) -> str | None:
+        is_line = subject is None or re.fullmatch(r"(?:[^{}\n]|\{(?:title|kind|number|key)\})+", subject)
+        if not is_line or (subject and "{title}" not in subject):
+            raise ValueError("one line is expected, with {title} in it, and in braces {kind}, {number} and {key} alone")
+        return subject
 
     def on_branch(self, branch: str) -> PublishPolicy:
         """The same for another branch, which is pushed to directly: that of a request."""

@@ -25,6 +25,8 @@ class TaskTypeProfile(NamedTuple):
     """The prefix of its pull request's branch (R5)."""
     closes: CloseOnDone
     """Who closes its issue when it is done, by default (protocol, Close On Done)."""
+    kind: str
+    """Its word in Conventional Commits."""
     promotes: bool
     """Whether it may leave notes in the project's documents (protocol, Promotion Heuristic)."""
 
@@ -40,6 +42,7 @@ FEATURE: Final = TaskTypeProfile(
     labelled=None,
     branch_prefix="feature",
     closes="auto",
+    kind="feat",
     promotes=True,
 )
 BUG: Final = TaskTypeProfile(
@@ -49,6 +52,7 @@ BUG: Final = TaskTypeProfile(
     labelled=re.compile(r"bug|defect|fix|regression|缺陷|故障", re.IGNORECASE),
     branch_prefix="bug",
     closes="manual",
+    kind="fix",
     promotes=False,
 )
 TASK_TYPES: Final = {profile.name: profile for profile in (FEATURE, BUG)}

@@ -147,6 +147,10 @@ class Git:
         """The same in another folder."""
         return replace(self, folder=folder, _use=_Use())
 
+    def subjects(self, most: int) -> tuple[str, ...]:
+        """The first lines of the newest commits of the checkout, merges left out; none without a commit."""
+        return tuple(self.repo.git.log(f"-{most}", "--no-merges", "--format=%s", with_exceptions=False).splitlines())
+
     @property
     def repo(self) -> GitReader:
         """The reader of the repository, shared within a use."""

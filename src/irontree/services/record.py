@@ -23,6 +23,7 @@ from irontree.domain.plan import Plan, PlanNode, canonical_json
 from irontree.domain.spending import Spending
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES, close_on_done
+from irontree.domain.text import one_line
 from irontree.domain.timestamps import stamp
 from irontree.domain.values import CloseOnDone
 from irontree.errors import AccessRefused, EnvironmentRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable
@@ -423,9 +424,22 @@ def request_branch(state: TaskState, node: PlanNode) -> str:
     return f"{TASK_TYPES[node.type].branch_prefix}/{state.issue_number}-{brief}{again}"
 
 
-def run_message(state: TaskState, title: str) -> str:
-    """The commit message of an attempt (contract, `[run] #N: summary`), with its token."""
-    return f"[run] #{state.issue_number}: {summary(title)}\n\n{RUN_TRAILER}: {state.run_token}\n"
+_SUBJECT: Final = "[run] #{number}: {title}"
+
+
+def run_message(state: TaskState, node: PlanNode, subject: str | None = None) -> str:
+    """The commit message of an attempt, with its token: as the contract has it, or as *subject* says, with criteria.
+
+    Behind the kind of Conventional Commits a title begins with a small letter, unless that is a name.
+    """
+    title, kind = summary(one_line(node.title)), TASK_TYPES[node.type].kind
+    if subject and "{kind}" in subject and title[1:2].islower():
+        title = title[0].lower() + title[1:]
+    first = (subject or _SUBJECT).format(title=title, kind=kind, number=state.issue_number, key=node.task_key)
+    criteria = [f"- {summary(one_line(criterion.text))}" for criterion in node.criteria] if subject else []
+    issue = [f"For #{state.issue_number}"] if subject and "{number}" not in subject else []
+    body = ["\n".join(lines) for lines in (criteria, issue) if lines]
+    return "\n\n".join((first, *body, f"{RUN_TRAILER}: {state.run_token}\n"))
 
 
 def summary(title: str) -> str:

@@ -33,6 +33,20 @@ def test_where_nothing_is_found_the_place_of_the_agent_is_there_with_an_example(
     assert "claude -p --permission-mode acceptEdits" in agent.why
 
 
+@pytest.mark.parametrize(
+    ("subjects", "proposed"),
+    [
+        ((), None),
+        (("[run] #1: Greeting", "[run] #2: Parts"), None),
+        (("feat: a", "fix(api)!: b", "Merge things"), "{kind}: {title}"),
+        (("Add a", "Mend b", "feat: c"), "{title}"),
+    ],
+)
+def test_commits_get_the_style_that_a_repository_has(subjects, proposed):
+    found = {proposal.key: proposal.value for proposal in settings_for(Facts(files={}, subjects=subjects))}
+    assert found.get("publish.subject") == proposed
+
+
 def test_every_proposal_says_where_it_comes_from():
     facts = Facts(
         files={"package.json": '{"scripts": {"test": "x"}}'},

@@ -217,7 +217,7 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
     seen = AttemptEvidence(result.ended, result.exit_code, result.claim, result.failure)
     if stopped := stopped_by(seen):
         return _stopped(app, attempt, result, stopped)
-    message = run_message(attempt.state, attempt.node.title)
+    message = run_message(attempt.state, attempt.node, attempt.plan.policy.publish.subject)
     try:
         made = attempt.workspace.commit(message, base=attempt.base)
     except EnvironmentRefused as error:

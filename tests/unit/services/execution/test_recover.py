@@ -38,7 +38,7 @@ def cut_off(scene) -> Scene:
 def commit_in_workspace(scene: Scene) -> str:
     state = scene.state()
     workspace = scene.repository.workspace("run", PLAIN)
-    made = workspace.commit(run_message(state, "Greeting"), base=state.base_sha)
+    made = workspace.commit(run_message(state, scene.world.nodes[GREETING]), base=state.base_sha)
     return made.sha
 
 

@@ -9,7 +9,7 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.app import App
 from irontree.domain.events import RunInterrupted, RunStarted
-from irontree.domain.plan import Shell
+from irontree.domain.plan import PublishPolicy, Shell
 from irontree.domain.state import Phase
 from irontree.errors import (
     AccessRefused,
@@ -52,6 +52,31 @@ def test_an_attempt_becomes_one_commit_with_its_token(ready):
     assert f"Irontree-Run: {state.run_token}" in commit.message
     assert ready.repository.refs[f"refs/irontree/issue-1/{state.run_sequence}"] == state.commit
     assert ready.repository.remote["main"] != state.commit, "nothing is published before it is verified"
+
+
+@pytest.mark.parametrize(
+    ("subject", "first", "issue"),
+    [
+        ("{kind}: {title}", "feat: greeting", "For #1"),
+        ("{title} (#{number})", "Greeting (#1)", ""),
+        ("{key}", "", ""),
+        ("{kind}({key}): {title}", "feat(greeting): greeting", "For #1"),
+    ],
+)
+def test_a_commit_has_the_style_of_its_repository_with_the_criteria_below(scene, subject, first, issue):
+    def configured() -> PublishPolicy:
+        return PublishPolicy(remote="origin", target_branch="main", subject=subject)
+
+    if not first:
+        with pytest.raises(ValueError, match="title"):
+            configured()
+        return
+    scene.policy = scene.policy.model_copy(update={"publish": configured()})
+    scene.publish(ONE_TASK)
+    state = take(scene)
+    paragraphs = scene.repository.commits[state.commit].message.rstrip().split("\n\n")
+    token = f"Irontree-Run: {state.run_token}"
+    assert paragraphs == [first, "- it says hello", *([issue] if issue else []), token]
 
 
 def test_an_issue_that_is_not_known_cannot_run(ready):
