@@ -22,6 +22,7 @@ BARS = {
     "f": "bar_f_memory",
     "g": "bar_g_scale",
     "h": "bar_h_large",
+    "i": "bar_i_dispatch",
 }
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +19,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments.runner import RunnerDeployment
 
+from benchmarks.programs import HERE
 from benchmarks.projects import publish, publish_task
 from irontree.app import App
 from irontree.flows.runs import runs
@@ -59,6 +63,26 @@ def served(deployments: Sequence[Served], *, environment: Mapping[str, str], fol
         yield
     finally:
         serving.stop()
+
+
+@contextmanager
+def served_by_stock(deployments: Sequence[Served], *, environment: Mapping[str, str]) -> Iterator[None]:
+    """The same by Prefect's runner as it comes, which asks every second."""
+    wanted = [{"entrypoint": it.entrypoint, "name": it.name, "parameters": dict(it.parameters)} for it in deployments]
+    command = [sys.executable, "-m", "benchmarks.baselines.stock_runner", json.dumps(wanted)]
+    with subprocess.Popen(
+        command,
+        env={**environment, "PREFECT_WORKER_QUERY_SECONDS": "1"},
+        cwd=HERE.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as runner:
+        try:
+            if runner.stdout is None or runner.stdout.readline() != b"ready\n":
+                raise RuntimeError("Prefect's runner did not start")
+            yield
+        finally:
+            runner.kill()
 
 
 def time_ours(app: App, title: str) -> Timing:

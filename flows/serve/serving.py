@@ -39,12 +39,14 @@ from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectHTTPStatusError
 from prefect.runner import Runner
 from prefect.schedules import Cron
+from prefect.settings import get_current_settings
 
 from irontree.app import App
 from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
 from irontree.files import ScratchFolder
 from irontree.flows.runs.runs import tags
+from irontree.flows.serve.forking import FORKS, ForkServer
 from irontree.flows.serve.taken import TEMPLATE, own_worker, serve_only
 from irontree.flows.server.connection import FINISH, RUNNER, Program, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
@@ -335,7 +337,7 @@ async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[
 
 
 TIDY_EVERY = 60.0
-QUERY_SECONDS = 1.0
+REGISTERED_EVERY = 2.0
 PREFETCH_SECONDS = 1.0
 """Kept short: a run taken before its time occupies one of the few slots of its queue until then."""
 
@@ -345,22 +347,30 @@ def run_child() -> None:
 
     The whole process group ends with the parent, and each flow process with us.
     """
+    forks = ForkServer() if FORKS else None
     end_with(int(sys.argv[1]), lambda: os.killpg(0, signal.SIGKILL))
     os.environ[RUNNER] = str(os.getpid())
     order = json.load(sys.stdin)
     tempfile.tempdir = order["folder"]  # the scratch folder; the parent removes it
     keep_short(Path(order["log"]))
+    asyncio.run(_execute(order, forks))
+
+
+async def _execute(order: Mapping[str, Any], forks: ForkServer | None) -> None:
     serve = _run_worker if order["by"] == "worker" else _run_runner
-    asyncio.run(serve(order["deployments"], order["limit"]))
+    async with asyncio.TaskGroup() as together:
+        if forks:
+            together.create_task(await forks.use())
+        together.create_task(serve(order["deployments"], order["limit"]))
 
 
 async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
     """Execute their runs, at most *limit* at a time."""
-    runner = Runner(query_seconds=QUERY_SECONDS, limit=limit, pause_on_shutdown=False)
+    runner = Runner(query_seconds=get_current_settings().worker.query_seconds, limit=limit, pause_on_shutdown=False)
     add = partial(register, deployments, queue_limit=limit, add=runner.aadd_deployment)
     _report(ids := await add())
     async with asyncio.TaskGroup() as together:
-        together.create_task(_every(QUERY_SECONDS, partial(_stay_registered, ids, add)))
+        together.create_task(_every(REGISTERED_EVERY, partial(_stay_registered, ids, add)))
         await runner.start()
 
 
@@ -373,7 +383,7 @@ async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
     async with asyncio.TaskGroup() as together:
         # Scheduled runs would pile up while a loop and its issues occupy the slots for hours.
         together.create_task(_every(TIDY_EVERY, lambda client: drop_missed(client, ids.values())))
-        together.create_task(_every(QUERY_SECONDS, partial(_stay_registered, ids, add)))
+        together.create_task(_every(REGISTERED_EVERY, partial(_stay_registered, ids, add)))
         await worker.start()
 
 

@@ -12,7 +12,7 @@ from typing import Final, TextIO
 from urllib.parse import quote, urlencode, urlsplit
 
 from irontree.flows.server.connection import ServerState
-from irontree.flows.server.password import read_password
+from irontree.flows.server.credentials import read_password
 
 SIGN_IN: Final = "/irontree/sign-in"
 SIGN_OUT: Final = "/irontree/sign-out"

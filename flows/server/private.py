@@ -24,7 +24,6 @@ from irontree.errors import IrontreeError, ServerUnavailable
 from irontree.files import close_all, remove
 from irontree.flows.server.connection import (
     LOOPBACK,
-    PASSWORD,
     Address,
     ListenAddress,
     Program,
@@ -39,11 +38,11 @@ from irontree.flows.server.connection import (
     tail,
     turn_over_if_long,
 )
+from irontree.flows.server.credentials import FILE, PASSWORD, make_authority, make_password
 from irontree.flows.server.database import build_template, database_trouble, ensure, identity
 from irontree.flows.server.guard import Guard, names_of
 from irontree.flows.server.links import Links
 from irontree.flows.server.listening import EVERYWHERE, is_prefect, listen
-from irontree.flows.server.password import FILE, make_password
 
 if TYPE_CHECKING:
     import uvicorn
@@ -284,6 +283,7 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
         port, name = listeners[0].getsockname()[1], f"irontree-{secrets.token_hex(10)}.localhost"
         address = Address(port, os.getpid(), name, host, place.names, open=bool(place.open))
         guard = _guard_of(address, own=os.environ.get(PASSWORD), made=make_password(state.folder))
+        make_authority(state.folder)
         os.environ.update(local_environment(os.environ, state.folder, address.api_url))
         os.environ["PREFECT_UI_API_URL"] = "/api"  # whatever name the browser knows the server by
         if address.open:

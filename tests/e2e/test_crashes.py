@@ -20,7 +20,7 @@ from irontree.flows.runs.recovery import newest_run, start_what_waits
 from irontree.flows.runs.runs import open_question
 from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.connection import ServerState, local_environment
-from irontree.flows.server.password import read_password
+from irontree.flows.server.credentials import read_password
 from irontree.flows.server.private import LocalServer
 from tests.integration.crash.laboratory import faults, outcome
 from tests.prefect.harness import ROOT, drain, prefect_at, prepare_folder

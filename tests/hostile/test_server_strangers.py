@@ -16,9 +16,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from irontree.flows.server.connection import Address, ServerState, password
+from irontree.flows.server.connection import Address, ServerState
+from irontree.flows.server.credentials import make_password, password, read_password
 from irontree.flows.server.links import LINK_SECONDS, make_link
-from irontree.flows.server.password import make_password, read_password
 from irontree.flows.server.private import keep_or_forget
 
 REFUSED = HTTPStatus.UNAUTHORIZED

@@ -11,7 +11,7 @@ import pytest
 
 from irontree.flows.runs import runs
 from irontree.flows.server.connection import local_environment
-from irontree.flows.server.password import read_password
+from irontree.flows.server.credentials import read_password
 from irontree.flows.server.private import LocalServer
 from tests.prefect.harness import ROOT, prefect_at, prepare_folder
 

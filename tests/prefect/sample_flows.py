@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import time
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from irontree.tasks.stages import in_thread
 
 Decide = make_form("Decide", ["accept", "send back", "skip"], ["attempts"])
 QUESTION = "## Issue 12\n\n| criterion | evidence |\n|---|---|\n| the sum is right | `make test` |"
+
+PR_GET_DUMPABLE = 3
 
 
 @flow
@@ -50,9 +53,13 @@ async def long_step(folder: str) -> None:
 
 @flow
 async def short_steps(folder: str) -> State[object]:
-    """Goes on step by step until the person has asked to finish; leaves the token that it was given."""
+    """Goes on step by step until the person has asked to finish; leaves the token that it was given.
+
+    And whether other processes of this user could read its memory: 0 says no.
+    """
     end_with_runner()
-    (Path(folder) / "starting").write_text(given_environment().get("GITEA_TOKEN", ""))
+    readable = ctypes.CDLL(None).prctl(PR_GET_DUMPABLE)
+    (Path(folder) / "starting").write_text(f"{given_environment().get('GITEA_TOKEN', '')} {readable}")
     (Path(folder) / "starting").rename(Path(folder) / "started")
     while not finish_asked():  # noqa: ASYNC110  (as the real flows do: they look at it between steps)
         await asyncio.sleep(0.05)

@@ -21,8 +21,8 @@ from prefect.settings import PREFECT_SERVER_DATABASE_CONNECTION_URL, temporary_s
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import ListenAddress
+from irontree.flows.server.credentials import read_password
 from irontree.flows.server.listening import is_prefect
-from irontree.flows.server.password import read_password
 from irontree.flows.server.private import LocalServer, garbage_collected_aside, queued_writers
 from tests.prefect.harness import prepare_folder
 from tests.support.soak import in_soak

@@ -22,6 +22,7 @@ from prefect.states import Scheduled
 from irontree.errors import ServerUnavailable
 from irontree.flows.runs import runs
 from irontree.flows.runs.runs import answer_form, open_question
+from irontree.flows.serve.forking import FORKS
 from irontree.flows.serve.serving import POOL, Served, Serving, close_queue, drop_missed
 from tests.prefect.harness import logs as stored_logs
 from tests.prefect.sample_flows import note
@@ -99,7 +100,9 @@ def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_
         wait_until((tmp_path / "started").exists)
         processes = flow_processes(serving)
         assert not [shown for shown in map(shows, [psutil.Process(serving._program.pid), *processes]) if TOKEN in shown]
-        assert (tmp_path / "started").read_text() == TOKEN, "who calls the forge is told it by the runner's parent"
+        assert (tmp_path / "started").read_text() == f"{TOKEN} 0", (
+            "who calls the forge is told it by the runner's parent"
+        )
         os.kill(serving._program.pid, signal.SIGKILL)
         assert gone(processes)
         assert not serving.alive()
@@ -153,6 +156,21 @@ def test_stop_ends_every_process_at_once(client, workspace_id, serving, tmp_path
     assert processes
     assert gone(processes)
     assert not serving.alive()
+    mark_lost(client, workspace_id)
+
+
+@pytest.mark.skipif(not FORKS, reason="here each flow process is a Python of its own")
+def test_without_the_fork_server_its_flows_end_and_so_does_the_serving(client, workspace_id, serve, tmp_path):
+    """Nothing could be started any more: who asked for the serving is told by its end."""
+    with serve() as serving:
+        serving.wait_ready()
+        start(client, workspace_id, "long-step", folder=str(tmp_path))
+        wait_until((tmp_path / "started").exists)
+        [fork_server] = psutil.Process(serving._program.pid).children()
+        [working] = fork_server.children()
+        fork_server.kill()
+        assert gone([working])
+        wait_until(lambda: not serving.alive())
     mark_lost(client, workspace_id)
 
 

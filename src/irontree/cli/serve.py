@@ -24,7 +24,6 @@ from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in
 from irontree.flows.server.connection import (
     LOOPBACK,
     LOOPBACK_NAMES,
-    PASSWORD,
     ListenAddress,
     ServerState,
     adopt,
@@ -33,6 +32,7 @@ from irontree.flows.server.connection import (
     state_folder,
     ui_url,
 )
+from irontree.flows.server.credentials import PASSWORD
 from irontree.flows.server.links import link_on
 from irontree.flows.server.listening import require_free
 from irontree.flows.server.private import LocalServer

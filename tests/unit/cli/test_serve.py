@@ -12,7 +12,8 @@ from irontree.cli.main import verb_parser
 from irontree.cli.parser import UsageError
 from irontree.cli.serve import SECRET, News, ServerNews, line, place_of, secret_for
 from irontree.errors import ConfigRefused, ServerUnavailable
-from irontree.flows.server.connection import PASSWORD, ListenAddress
+from irontree.flows.server.connection import ListenAddress
+from irontree.flows.server.credentials import PASSWORD
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import adopt
 from irontree.services.loops.loop import read_loops

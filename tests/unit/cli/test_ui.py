@@ -13,8 +13,8 @@ from irontree.cli.ui import redirection, sign_out
 from irontree.domain.halt import RULE
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import Address, ServerState
+from irontree.flows.server.credentials import make_password
 from irontree.flows.server.links import SIGN_IN, link_on, signed_in
-from irontree.flows.server.password import make_password
 from irontree.services.questions.questions import Question
 from tests.support.prefect_stub import prefect_that
 
