@@ -793,8 +793,11 @@ class Workspace(Protocol):
     def merge(self, ours: str, theirs: str, message: str) -> str | None:
         """Merge commit of the two, or None on conflict (workspace is left clean)."""
 
-    def put_back(self) -> tuple[str, ...]:
-        """Make the tracked files as they were put there; those that were not. Untracked ones are no concern."""
+    def untracked(self) -> frozenset[str]:
+        """The files that are beside the tracked ones, ignored or not; of a folder of such, what is directly in it."""
+
+    def put_back(self, unwanted: Callable[[str], bool] = ...) -> tuple[str, ...]:
+        """Make the tracked files as they were put there, and remove *unwanted* ones beside them; both, by name."""
 
     def put(self, commit: str, paths: Sequence[str]) -> None:
         """Make these files as they are in *commit*; one that it does not have is removed."""
@@ -890,8 +893,8 @@ class Repository(Protocol):
     def diff(self, base: str, sha: str, *, first: Sequence[str] = ()) -> str:
         """The unified diff between two commits, the files in *first* before all others."""
 
-    def files_at(self, sha: str) -> frozenset[str]:
-        """The paths of all files in that commit."""
+    def files_at(self, sha: str) -> dict[str, str]:
+        """The paths of all files in that commit, each with where it leads if it is a link, else with nothing."""
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits."""

@@ -274,6 +274,14 @@ def test_it_counts_the_lines_that_came_and_went_but_for_files_without_lines(proj
     }
 
 
+def test_of_a_file_that_is_gone_it_says_so_also_where_no_line_went(project, repository):
+    first = project.work(project.tip(), **{"empty.py": "", "text": "line\n"})
+    assert set(repository.line_counts(first, project.tip())) == {
+        LineCount("empty.py", 0, 0, kept=False),
+        LineCount("text", 0, 1, kept=False),
+    }
+
+
 def test_it_reads_what_changed_whatever_its_names_and_bytes(project, repository):
     """A byte that is no text, an attribute or a line in a name must hide nothing from who looks for secrets."""
     files = {".gitattributes": "* -diff\n", "a\nHEAD": "in a name\n", "app.py": "print('bye')\n", "data": "a\0key"}
@@ -298,7 +306,7 @@ def test_a_diff_begins_with_the_files_that_are_to_come_first(project, repository
 
 def test_it_lists_the_files_of_a_commit(project, repository):
     sha = project.work(**{"ä b.txt": "new\n"})
-    assert repository.files_at(sha) == {*repository.files_at(project.tip()), "ä b.txt"}
+    assert repository.files_at(sha) == repository.files_at(project.tip()) | {"ä b.txt": ""}
 
 
 def test_tracked_files_that_a_check_rewrote_or_removed_are_named_and_put_back(project, repository):
@@ -315,6 +323,20 @@ def test_tracked_files_that_a_check_rewrote_or_removed_are_named_and_put_back(pr
     assert (workspace.path / "one.txt").exists()
     assert (workspace.path / "two.txt").read_text() == "2\n"
     assert (workspace.path / "beside.txt").exists()
+
+
+def test_what_nobody_wants_beside_the_tracked_files_is_removed_and_named(project, repository):
+    sha = project.work(**{"one.txt": "1\n", ".gitignore": "ignored*\n"})
+    repository.keep(sha, REF, source=repository.workspace("run", PLAIN))
+    workspace = repository.workspace("verify", PLAIN)
+    workspace.prepare(sha)
+    assert workspace.untracked() == set()
+    for path in ("beside.txt", "ignored.txt", "folder/plain.txt", "folder/ignored.txt"):
+        (workspace.path / path).parent.mkdir(exist_ok=True)
+        (workspace.path / path).write_text("new\n")
+    assert workspace.untracked() == {"beside.txt", "ignored.txt", "folder/plain.txt", "folder/ignored.txt"}
+    assert workspace.put_back(lambda path: "ignored" in path) == ("folder/ignored.txt", "ignored.txt")
+    assert workspace.untracked() == {"beside.txt", "folder/plain.txt"}
 
 
 def test_files_can_be_put_as_they_were_in_another_commit(project, repository):

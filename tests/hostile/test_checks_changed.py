@@ -137,6 +137,32 @@ def test_new_configuration_that_has_the_checks_do_nothing_waits_for_a_person(sce
     assert f"checks: {path}; with these files as they were" in scene.last().told.reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("make check", "check"),
+        ("cd app && python -m pytest", "app/pytest.py"),
+        ("python accept/run.py", "accept/json.py"),
+        ("says hello", "node_modules/greet/index.js"),
+        ("python -m pytest", "tests/__init__.py"),
+    ],
+)
+def test_a_new_file_that_is_taken_in_the_place_of_the_checks_waits_for_a_person(scene, command, path):
+    there = {"tests/test_greet.py": b"", "app/main.py": b"", "accept/run.py": b"", "Makefile": b"check:\n\tfalse\n"}
+    scene.repository.remote["main"] = commit_here(scene.repository, there)
+    scene.checks = ScriptedCheckRunner(lambda command, workspace: 0 if (workspace / path).exists() else 1)
+    scene.publish(f"# Toy\n\n## Greeting\n\n- [ ] says hello `$ {command}`\n")
+
+    def plant(task: AgentTask) -> None:
+        (task.workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (task.workspace / path).touch()
+
+    scene.agent = ScriptedAgent(plant)
+    run(scene.app, 1)
+    assert verify(scene.app, 1).last_event == "verify_pending_acceptance"
+    assert f"checks: {path}; with these files as they were" in scene.last().told.reasons[0]
+
+
 SUITE = "tests/test_greet.py"
 
 
@@ -171,4 +197,29 @@ def test_a_check_that_rewrites_a_tracked_file_helps_no_later_one(scene):
     run(scene.app, 1)
     state = verify(scene.app, 1)
     assert state.last_event == "verify_failed_retryable"
-    assert scene.results.load(1, state.anchor).warnings == ("`format` rewrote files that were put back: greet.txt",)
+    assert scene.results.load(1, state.anchor).warnings == (
+        "`format` wrote files that were put back or removed: greet.txt",
+    )
+
+
+def test_what_a_check_plants_for_the_next_one_is_removed_and_told(scene):
+    """Code of the work that runs in one check would tell the test runner of the next to run nothing."""
+    left = {"conftest.py": "collect_ignore_glob = ['*']\n", "dist/app.js": "built\n"}
+
+    def judge(command: str, workspace) -> int:
+        if command != "build":
+            return 1 if not (workspace / "dist/app.js").exists() else int(not (workspace / "conftest.py").exists())
+        (workspace / "dist").mkdir()
+        for path, text in left.items():
+            (workspace / path).write_text(text)
+        return 0
+
+    scene.checks = ScriptedCheckRunner(judge)
+    scene.publish("# Toy\n\n## Greeting\n\n- [ ] builds `$ build`\n- [ ] says hello `$ python -m pytest`\n")
+    scene.agent = ScriptedAgent(lambda task: (task.workspace / "greet.txt").write_text("bye\n") and None)
+    run(scene.app, 1)
+    state = verify(scene.app, 1)
+    assert state.last_event == "verify_failed_retryable"
+    assert scene.results.load(1, state.anchor).warnings == (
+        "`build` wrote files that were put back or removed: conftest.py",
+    )

@@ -256,3 +256,26 @@ def test_a_link_in_the_place_of_our_state_takes_away_nothing_that_is_kept_there(
     made = attacked.commit()
     assert made.files == ("work.txt",)
     assert attacked.kept(made.sha)(".mino/config.yml") == "version: 1"
+
+
+def test_a_file_that_is_gone_or_became_another_kind_is_told_apart_without_a_line(attacked):
+    """An empty `tests/__init__.py`, the right to run a script, a link of the same content: no line came or went."""
+    root = attacked.project.root
+    commit(root, "tests/__init__.py", "")
+    commit(root, "tests/a.txt", "b.txt")
+    commit(root, "run-tests", "#!/bin/sh\n")
+    git(root, "update-index", "--chmod=+x", "run-tests")
+    commit(root, "beside.txt", "more\n")
+    attacked.prepare()
+    attacked.act("rm tests/__init__.py; chmod -x run-tests; ln -sf b.txt tests/a.txt; ln -s tests linked")
+    made, repository = attacked.commit(), attacked.project.repository
+    attacked.kept(made.sha)
+    assert {
+        (count.path, count.kept, count.new, count.link) for count in repository.line_counts(attacked.base, made.sha)
+    } == {
+        ("tests/__init__.py", False, False, False),
+        ("tests/a.txt", False, False, True),
+        ("run-tests", False, False, False),
+        ("linked", True, True, True),
+    }
+    assert repository.files_at(made.sha)["linked"] == "tests"

@@ -218,8 +218,8 @@ class MemoryRepository:
         paths = sorted(self.changed_files(base, sha), key=lambda path: path not in first)
         return "\n".join(line for path in paths for line in _diff(path, old, new))
 
-    def files_at(self, sha: str) -> frozenset[str]:
-        return frozenset(self.commits[sha].files)
+    def files_at(self, sha: str) -> dict[str, str]:
+        return dict.fromkeys(self.commits[sha].files, "")
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         return _changed(self.commits[base].files, self.commits[sha].files)
@@ -389,10 +389,14 @@ class MemoryWorkspace:
         write_files(self.path, self.commit_of(self.head).files)
         return None if files is None else self.head
 
-    def put_back(self) -> tuple[str, ...]:
+    def untracked(self) -> frozenset[str]:
+        return frozenset(read_files(self.path)) - {*self.put_there}
+
+    def put_back(self, unwanted: Callable[[str], bool] = lambda _: False) -> tuple[str, ...]:
         here = read_files(self.path)
-        write_files(self.path, {**here, **self.put_there})
-        return tuple(sorted(path for path, data in self.put_there.items() if here.get(path) != data))
+        beside = {path for path in self.untracked() if unwanted(path)}
+        write_files(self.path, {path: data for path, data in here.items() if path not in beside} | {**self.put_there})
+        return tuple(sorted({path for path, data in self.put_there.items() if here.get(path) != data} | beside))
 
     def put(self, commit: str, paths: Sequence[str]) -> None:
         files = self.commit_of(commit).files
@@ -453,9 +457,9 @@ def _diff(path: str, old: Files, new: Files) -> Iterator[str]:
 
 def _line_count(path: str, old: Files, new: Files) -> LineCount:
     if any(b"\0" in files.get(path, b"") for files in (old, new)):
-        return LineCount(path, None, None, path not in old)
+        return LineCount(path, None, None, path not in old, path in new)
     signs = [line[:1] for line in _diff(path, old, new)][2:]  # behind the two lines that name the file
-    return LineCount(path, signs.count("+"), signs.count("-"), path not in old)
+    return LineCount(path, signs.count("+"), signs.count("-"), path not in old, path in new)
 
 
 def _tokens(message: str) -> set[str]:

@@ -28,6 +28,8 @@ os.environ.update(_OF_ITS_OWN)
 T = TypeVar("T")
 
 _UNADORNED = ("--no-ext-diff", "--no-textconv")
+_NOTHING, _LINK = "000000", "120000"
+"""Modes of what is not there, and of a symbolic link."""
 _BATCH = 500
 _QUESTIONS = 3
 """How often the child that answers is asked the same, when it has ended."""
@@ -55,6 +57,11 @@ class Change(NamedTuple):
     old_id: str
     mode: str
     id: str
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was not there before."""
+        return self.old_mode == _NOTHING
 
 
 class GitReader(git.Repo):
@@ -167,12 +174,20 @@ class GitReader(git.Repo):
 
     def line_counts(self, base: str, sha: str) -> Iterator[LineCount]:
         """The lines added and removed in each file that differs; a renamed file is two."""
-        given = ("--no-renames", *_UNADORNED, "-z", base, sha)
-        new = frozenset(self.paths("diff", "--name-only", "--diff-filter=A", *given))
-        for entry in self.paths("diff", "--numstat", *given):
+        changes = {change.path: change for change in self.changes("diff-tree", "-r", base, sha)}
+        for entry in self.paths("diff", "--numstat", "--no-renames", *_UNADORNED, "-z", base, sha):
             added, removed, path = entry.split("\t", 2)
             came, went = (int(lines) if lines.isdecimal() else None for lines in (added, removed))  # binary: `-`
-            yield LineCount(path, came, went, path in new)
+            change = changes[path]
+            kept = change.is_new or change.mode == change.old_mode
+            yield LineCount(path, came, went, new=change.is_new, kept=kept, link=change.mode == _LINK)
+
+    def files(self, sha: str) -> Iterator[tuple[str, str]]:
+        """The path of each file in that commit, with where it leads if it is a link."""
+        for entry in self.paths("ls-tree", "-r", "-z", sha):
+            facts, _, path = entry.partition("\t")
+            mode, _, name = facts.split()
+            yield path, _as_text(self.content(name) or b"") if mode == _LINK else ""
 
 
 def _as_text(data: bytes) -> str:

@@ -373,9 +373,9 @@ class GitRepository:
         found = [path for path in self.changed_files(base, sha) if path in first]
         return shown(self.git.repo.diff(base, sha, found))
 
-    def files_at(self, sha: str) -> frozenset[str]:
-        """The paths of all files in that commit."""
-        return frozenset(map(shown, self.git.repo.paths("ls-tree", "-r", "--name-only", "-z", sha)))
+    def files_at(self, sha: str) -> dict[str, str]:
+        """The paths of all files in that commit, each with where it leads if it is a link."""
+        return {shown(path): shown(leads) for path, leads in self.git.repo.files(sha)}
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits; a renamed file is two."""

@@ -22,8 +22,6 @@ _READ_BY_GIT: Final = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
 """Names that git opens wherever it finds them: a pipe in their place would block it."""
 _DEPTH: Final = 200
 """Folders within folders that are looked through; what is deeper is nobody's work, and is removed."""
-_NOTHING: Final = "000000"
-"""The mode of an entry that is not there."""
 _POINTER: Final = "160000"
 """The mode of an entry that names a commit of another repository."""
 
@@ -88,7 +86,7 @@ def _refused(git: Git, base: str, changes: Iterable[Change]) -> CommitRefused | 
         return CommitRefused(
             f"a commit of another repository would be recorded, which nobody else has: {few(pointers)}"
         )
-    if any(change.old_mode == _NOTHING for change in changes) and (alike := _alike(git, base)):
+    if any(change.is_new for change in changes) and (alike := _alike(git, base)):
         return CommitRefused(f"{few(alike)}: one file on a system that ignores case or the form of Unicode")
     return None
 

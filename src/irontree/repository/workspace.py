@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -183,13 +183,28 @@ class GitWorkspace:
         return self.store.git(self.path, self.name)
 
     @_told_in_words
-    def put_back(self) -> tuple[str, ...]:
-        """Make the tracked files as they were put there; those that were not."""
+    def untracked(self) -> frozenset[str]:
+        """The files that are beside the tracked ones, ignored or not; of a folder of such, what is directly in it."""
         self._restore()
         disarm(self.path)
-        found = self.git.repo.paths("diff", "--name-only", "--no-ext-diff", "--ignore-submodules=all", "-z")
-        self._put(found, found)
-        return tuple(map(shown, found))
+        return frozenset(map(shown, self._beside()))
+
+    def _beside(self) -> Iterator[str]:
+        for path in self.git.repo.paths("ls-files", "--others", "--directory", "-z"):
+            if not path.endswith("/"):
+                yield path
+            elif is_folder(self.path / path):
+                yield from (f"{path}{each.name}" for each in (self.path / path).iterdir())
+
+    @_told_in_words
+    def put_back(self, unwanted: Callable[[str], bool] = lambda _: False) -> tuple[str, ...]:
+        """Make the tracked files as they were put there, and remove *unwanted* ones beside them; both, by name."""
+        self._restore()
+        disarm(self.path)
+        changed = self.git.repo.paths("diff", "--name-only", "--no-ext-diff", "--ignore-submodules=all", "-z")
+        beside = [path for path in self._beside() if unwanted(shown(path))]
+        self._put((*changed, *beside), changed)
+        return tuple(sorted(map(shown, (*changed, *beside))))
 
     @_told_in_words
     def put(self, commit: str, paths: Sequence[str]) -> None:

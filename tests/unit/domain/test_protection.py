@@ -6,10 +6,13 @@ import sys
 
 import pytest
 
-from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell
-from irontree.domain.protection import LineCount, changes_checks, fits
+from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell, WorkspacePolicy
+from irontree.domain.protection import LineCount, changes_checks, fits, planted_by_checks
 
-BEFORE = frozenset({"app.py", "tests/test_app.py", "scripts/check.sh", "tools/lint.py", "Makefile", "web/README.md"})
+BEFORE = dict.fromkeys(
+    ("app.py", "tests/test_app.py", "scripts/check.sh", "tools/lint.py", "Makefile", "web/README.md", "bin/check.py"),
+    "",
+)
 NODE = PlanNode(
     task_key="greet",
     title="Greet",
@@ -20,16 +23,16 @@ NODE = PlanNode(
 )
 
 
-def policy(**settings) -> ExecutionPolicy:
+PLAIN = NODE.model_copy(update={"verification": (), "criteria": ()})
+CHECK = "CI=1 ./run-tests && pytest -c conf/pytest.toml; timeout 60 uv run python -B bin/check.py"
+
+
+def policy(*, check: str = CHECK, setup: tuple[str, ...] = (), **settings) -> ExecutionPolicy:
     return ExecutionPolicy(
         agent=AgentSpec(command=("agent",)),
-        checks=(
-            Shell(
-                name="test",
-                run="CI=1 ./run-tests && pytest -c conf/pytest.toml; timeout 60 uv run python -B bin/check.py",
-            ),
-        ),
+        checks=(Shell(name="test", run=check),),
         publish=PublishPolicy(target_branch="main"),
+        workspace=WorkspacePolicy(setup=setup),
         **settings,
     )
 
@@ -96,14 +99,14 @@ def test_lines_that_are_added_to_a_test_count_if_they_may_disable_it():
 
 def test_new_configuration_counts_only_where_there_are_tests_for_it():
     new = LineCount("pyproject.toml", 9, 0, new=True)
-    assert protected(new, before=frozenset({"README.md"})) == ()
+    assert protected(new, before={"README.md": ""}) == ()
     assert protected(new) == ("pyproject.toml",)
 
 
 def test_new_configuration_counts_where_a_project_may_have_its_tests_among_its_sources():
     new = LineCount(".cargo/config.toml", 2, 0, new=True)
-    assert protected(new, before=frozenset({"Cargo.toml", "src/lib.rs"})) == (".cargo/config.toml",)
-    assert protected(new, before=frozenset({"src/lib.rs"})) == ()
+    assert protected(new, before={"Cargo.toml": "", "src/lib.rs": ""}) == (".cargo/config.toml",)
+    assert protected(new, before={"src/lib.rs": ""}) == ()
 
 
 def test_the_task_may_change_what_it_declares_as_its_own():
@@ -158,7 +161,7 @@ def test_a_new_module_in_the_place_of_what_python_runs_counts(path):
     node = NODE.model_copy(update={"verification": (".venv/bin/python -B -m pytest tests",)})
     assert protected(LineCount(path, 2, 0, new=True), node=node) == (path,)
     assert protected(LineCount(path, 2, 0, new=True), node=node.model_copy(update={"target_files": (path,)})) == ()
-    assert protected(LineCount(path, 2, 0, new=True), node=NODE.model_copy(update={"criteria": ()})) == ()
+    assert protected(LineCount(path, 2, 0, new=True), node=PLAIN, check="go test ./...") == ()
 
 
 @pytest.mark.parametrize(
@@ -168,3 +171,173 @@ def test_a_new_module_of_the_work_s_own_does_not(path):
     """Nor one that the document has the agent write and the task's command run."""
     node = NODE.model_copy(update={"verification": ("python3 -m guestbook --self-test",)})
     assert protected(LineCount(path, 2, 0, new=True), node=node) == ()
+
+
+def by(check: str, count: LineCount, **settings) -> bool:
+    """Whether the change of one file counts where this command is approved, and the task brings none."""
+    return bool(protected(count, node=PLAIN, check=check, **settings))
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        LineCount("tests/__init__.py", 0, 0, kept=False),
+        LineCount("tests/run.sh", 0, 0, kept=False),
+        LineCount("tests/test_app.py", 0, 0, kept=False),
+        LineCount("scripts/check.sh", 0, 0, kept=False),
+    ],
+    ids=lambda count: count.path,
+)
+def test_a_file_that_is_gone_or_became_another_kind_counts_without_a_line(count):
+    """An empty file has no line to lose; a link in the place of a test can be of the same content."""
+    assert by("sh scripts/check.sh", count)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh ci/check.sh",
+        "cd ci && sh check.sh",
+        "(cd ci; ./check.sh)",
+        "bash -o pipefail ci/check.sh",
+        "bash --rcfile tools/rc ci/check.sh",
+        "timeout 60s sh ci/check.sh",
+        "timeout -k 5 1m sh ci/check.sh",
+        "command sh ci/check.sh",
+        "flock lock sh ci/check.sh",
+        "sh ci/../ci/check.sh",
+        "sh ci//check.sh",
+        "sh $PWD/ci/check.sh",
+        'sh "$(pwd)/ci/check.sh"',
+        "sh ${PWD}/ci/check.sh",
+        "env -C ci sh check.sh",
+        "if sh ci/check.sh; then true; else false; fi",
+        "for each in ci/*.sh; do sh $each; done",
+        "A=1 . ci/check.sh",
+        "make -f ci/check.sh",
+    ],
+)
+def test_a_script_is_found_however_it_is_called(command):
+    files = {"ci/check.sh": "", "tools/rc": "", "README.md": "", "60s": ""}
+    assert by(command, LineCount("ci/check.sh", 1, 1), before=files)
+    assert not by(command, LineCount("README.md", 1, 1), before=files)
+
+
+@pytest.mark.parametrize(
+    "command", ["python3 -W error ci/check.py", "python3 -X dev -B ci/check.py", "uv run ci/check.py"]
+)
+def test_a_script_of_python_s_is_found_however_it_is_called(command):
+    assert by(command, LineCount("ci/check.py", 1, 1), before={"ci/check.py": ""})
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("python tools/lint.py app.py", "app.py"),
+        ("grep -q run README.md", "README.md"),
+        ("node tools/lint.js src/index.js", "src/index.js"),
+        ("uv run pytest tests/test_app.py", "tests/test_app.py"),
+    ],
+)
+def test_what_a_command_only_looks_at_is_the_task_s_own(command, path):
+    before = {path: "", "tools/lint.py": "", "tools/lint.js": ""}
+    assert not by(command, LineCount(path, 1, 0), before=before)
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("make check", "check"),
+        ("make -C web check", "web/check"),
+        ("cd web && make check", "web/check/anything"),
+        ("./run-tests", "run-tests"),
+    ],
+)
+def test_a_new_file_that_a_command_would_take_counts(command, path):
+    """Where there is a file of a target's name, make does nothing and is content."""
+    assert by(command, LineCount(path, 0, 0, new=True))
+    assert not by(command, LineCount("notes/check.md", 1, 0, new=True))
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("python accept/run.py", "accept/subprocess.py"),
+        ("cd web && python -m pytest", "web/pytest.py"),
+        ("coverage run -m pytest", "pytest.py"),
+        ("uv run -m pytest", "pytest/__init__.py"),
+        ("python -Bm pytest", "pytest.py"),
+        ("python manage.py test", "django/__init__.py"),
+        ("PYTHONPATH=source pytest", "source/pytest.py"),
+        ("pytest", "src/json.py"),
+        ("pytest", "tests/json.py"),
+        ("pytest", "tests/__init__.py"),
+        ("pytest", "tests/__pycache__/test_app.cpython-311.pyc"),
+        ("pytest", "evil-1.0.dist-info/entry_points.txt"),
+        ("npm test", "node_modules/jest/index.js"),
+        ("pytest", ".venv/bin/pytest"),
+        ("pytest", "venv"),
+    ],
+)
+def test_a_new_file_that_is_taken_in_the_place_of_what_is_installed_counts(command, path):
+    assert by(command, LineCount(path, 1, 0, new=True))
+
+
+def test_a_link_counts_as_the_module_that_it_is_called_by():
+    assert by("python -m pytest", LineCount("pytest", 1, 0, new=True, link=True))
+    assert not by("python -m pytest", LineCount("pytest", 1, 0, new=True))
+
+
+def test_scripts_of_the_set_up_count():
+    count = LineCount("ci/setup.sh", 1, 1)
+    assert by("make check", count, before={"ci/setup.sh": ""}, setup=("sh ci/setup.sh",))
+    assert not by("make check", count, before={"ci/setup.sh": ""})
+
+
+def test_what_a_link_leads_to_counts_as_what_the_link_is_called():
+    before = {"Makefile": "build/rules", "tests": "./build/t", "build/rules": "", "build/t/a.txt": "", "x/loop": "loop"}
+    assert by("make check", LineCount("build/rules", 1, 1), before=before)
+    assert by("make check", LineCount("build/t/a.txt", 1, 1), before=before)
+    assert not by("make check", LineCount("build/other", 1, 1), before=before)
+
+
+@pytest.mark.parametrize("path", [".newtool.yml", "newtool.toml", "newtool.config.mjs", ".newtoolrc", "tasks.py"])
+def test_new_configuration_of_a_tool_that_is_in_no_table_counts_at_the_top_of_a_project(path):
+    assert by("make check", LineCount(path, 1, 0, new=True))
+    assert not by("make check", LineCount(f"docs/{path}", 1, 0, new=True))
+
+
+def test_a_gitignore_counts_unless_everybody_has_those_lines():
+    """Checkers of style leave out what git ignores."""
+    new, more = LineCount(".gitignore", 2, 0, new=True), LineCount(".gitignore", 1, 0)
+    usual, other = {".gitignore": ("", "__pycache__/\n*.pyc\n")}, {".gitignore": ("", "src/bad.py\n")}
+    assert not by("make check", new, texts=usual)
+    assert not by("make check", more, texts=usual)
+    assert by("make check", new, texts=other)
+    assert by("make check", more, texts=other)
+    assert by("make check", LineCount(".gitignore", 1, 1), texts=usual)
+
+
+def test_a_target_file_is_that_file_and_no_other_of_its_name():
+    node = PLAIN.model_copy(update={"target_files": ("utils.py",)})
+    assert protected(LineCount("tests/utils.py", 1, 1), node=node) == ("tests/utils.py",)
+    assert protected(LineCount("utils.py", 1, 1), node=node, protected_files=("utils.py",)) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("conftest.py", True),
+        ("sitecustomize.py", True),
+        ("tests/__pycache__/test_app.cpython-311.pyc", True),
+        ("pytest.py", True),
+        ("pytest", True),
+        ("Makefile", False),
+        ("dist/index.js", False),
+        ("node_modules/jest", False),
+        (".coverage", False),
+        ("dist/package.json", False),
+    ],
+)
+def test_of_what_a_check_leaves_only_what_redefines_the_next_one_must_go(path, expected):
+    assert planted_by_checks(PLAIN, policy(), BEFORE, sys.stdlib_module_names)(path) is expected

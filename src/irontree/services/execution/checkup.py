@@ -18,10 +18,9 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import shell_path
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, IllegalTransition, NotEligible
+from irontree.services.execution.checking import Subject, check
 from irontree.services.execution.publication import OVERTAKEN, Never, NotNow, PublishedCommit, RedAtMerge
 from irontree.services.execution.verify import (
-    Subject,
-    check,
     failed,
     not_publishable,
     publish,

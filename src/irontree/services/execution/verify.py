@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import replace
 from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.checks import (
     CheckReport,
-    CheckResult,
     Failed,
     Passed,
     Pending,
-    ProtectedFiles,
     ReviewCheck,
-    commands_for,
     complaint_of,
     coverage,
     excerpt,
     fingerprint,
     judge,
     left_to_people,
-    result_of,
 )
 from irontree.domain.events import (
     CheckupPreflightBlocked,
@@ -39,13 +33,13 @@ from irontree.domain.events import (
     VerifyPublicationFailed,
 )
 from irontree.domain.halt import AGENT_ASKS, SECRET_IN_COMMIT
-from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
-from irontree.domain.protection import changes_checks
+from irontree.domain.plan import Plan
 from irontree.domain.secrets import AddedSecret, added_secrets
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import counted, few
-from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, NotEligible
-from irontree.ports import CheckRunner, Stream, Workspace
+from irontree.domain.text import few
+from irontree.errors import EnvironmentRefused, NotEligible
+from irontree.ports import Stream
+from irontree.services.execution.checking import Subject, check
 from irontree.services.execution.publication import (
     Never,
     NotNow,
@@ -60,36 +54,12 @@ from irontree.services.execution.publication import (
     publish_commit,
 )
 from irontree.services.execution.review import NoVerdict, review, took_of
-from irontree.services.execution.trial import stop_if_red_without_work, top_level
+from irontree.services.execution.trial import stop_if_red_without_work
 from irontree.services.loops.funds import calls_agent, require_funds
 from irontree.services.record import read_world, record
 from irontree.services.views.history import last_of
 from irontree.services.views.report import NOT_PROMOTED, report_path, write_report
 from irontree.services.work.preflight import ANSWER_IT, block, require_sound, stop_before_verify, try_again_at
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is verified: an issue, its approved node and plan, and the commit."""
-
-    state: TaskState
-    plan: Plan
-    node: PlanNode
-    anchor: str
-    note: str = ""
-    """The verifying user's note, copied verbatim into the report."""
-    reviewers: tuple[dict[str, object], ...] = ()
-    """What the reviewers of the anchor used."""
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """The keys in the `meta:` of every event about this verification."""
-        return ({"verifier_note": self.note} if self.note else {}) | self.took
-
-    @property
-    def took(self) -> dict[str, Any]:
-        """The key `meta.reviewers`, if there were any."""
-        return {"reviewers": list(self.reviewers)} if self.reviewers else {}
 
 
 def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
@@ -128,127 +98,6 @@ def _not_reviewed(app: App, state: TaskState, found: NoVerdict) -> TaskState:
     later = try_again_at(app, state, found.retry_at) if found.waits else None
     meta = {"reviewers": [dict(found.took)]} if found.took else {}
     return block(app, state, found.check, found.reason, remedy=found.remedy, not_before=later, more=meta)
-
-
-def check(app: App, subject: Subject, sha: str) -> CheckReport:
-    """The results of the approved commands at *sha*: the stored ones if they still count, else run now and stored."""
-    workspace = app.repository.workspace("verify", subject.plan.policy.workspace)
-    stored = _stored(app, subject, sha)
-    if stored and _counts(stored, subject):
-        if stored.results:
-            app.progress.note(f"the checks have already run at {sha[:7]}")
-        return stored
-    workspace.prepare(sha, published=subject.state.began_from, cancel=app.cancel)
-    commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
-    checks = app.checks().within(subject.plan.policy.place)
-    checking = _Checking(app, checks, subject, commands, workspace)
-    protected = _protected(app, subject, sha)
-    refused = (_refusal(protected),) if protected and subject.plan.policy.protected == "refuse" else None
-    results, warnings = (refused, ()) if refused else checking.run_all()
-    report = CheckReport(
-        issue_number=subject.state.issue_number,
-        anchor=sha,
-        commands_digest=_digest(subject),
-        results=results,
-        versions=dict(checks.versions([command.run for command in commands], workspace=workspace.path)),
-        warnings=(*checks.foreign_sources(workspace.path, app.repository.root), *warnings),
-        protected=protected,
-    )
-    if protected and commands and subject.plan.policy.protected == "ask" and not report.failed:
-        report = report.model_copy(update={"as_before": checking.as_before(sha, protected)})
-    app.results.save(report)
-    return report
-
-
-def _protected(app: App, subject: Subject, sha: str) -> tuple[str, ...]:
-    """What the task changed of what defines its checks; a merge is not asked, which others changed too."""
-    base = subject.state.began_from
-    if sha != subject.anchor or not subject.state.has_code or not base:
-        return ()
-    counts = app.repository.line_counts(base, sha)
-    before = partial(app.repository.files_at, base)
-    grown = frozenset(count.path for count in counts if count.removed == 0 and not count.new)
-    texts = cache(lambda: {path: (old, new) for path, old, new in app.repository.texts(base, sha, only=grown)})
-    return changes_checks(counts, subject.node, subject.plan.policy, before, texts, sys.stdlib_module_names)
-
-
-def _refusal(protected: tuple[str, ...]) -> CheckResult:
-    words = (
-        "These files define the checks, and the task has no leave to change them. Put them back as they were. New "
-        "tests go into new files:"
-    )
-    output = "\n".join((words, *protected))
-    return result_of(ProtectedFiles(), "exited", 1, seconds=0, output=output)
-
-
-def _stored(app: App, subject: Subject, sha: str) -> CheckReport | None:
-    """The stored results, if they can be shown to be ours."""
-    try:
-        return app.results.load(subject.state.issue_number, sha)
-    except LogDamaged as error:
-        app.progress.note(f"the checks run again: {error.message}")
-        return None
-
-
-def _counts(stored: CheckReport, subject: Subject) -> bool:
-    """Whether the results are of the same commands, and not failures that a user just asked to check again."""
-    asked_again = subject.state.last_event == "checkup_unblocked" and stored.failed is not None
-    return stored.commands_digest == _digest(subject) and not asked_again
-
-
-@dataclass(frozen=True, slots=True)
-class _Checking:
-    """The commands of one verification, in its workspace."""
-
-    app: App
-    checks: CheckRunner
-    subject: Subject
-    commands: tuple[Shell, ...]
-    workspace: Workspace
-
-    def run_all(self) -> tuple[tuple[CheckResult, ...], tuple[str, ...]]:
-        """The results in order, up to the first failure (contract, mino-verify step 4), and what they rewrote.
-
-        Tracked files are put back after each command: no later one profits from what an earlier one wrote.
-        """
-        results, rewrote = list[CheckResult](), list[str]()
-        for command in self.commands:
-            results.append(self._run(command))
-            if changed := self.workspace.put_back():
-                rewrote.append(f"`{command.run}` rewrote files that were put back: {few(changed)}")
-            if not results[-1].passed:
-                break
-        return tuple(results), tuple(rewrote)
-
-    def as_before(self, sha: str, paths: tuple[str, ...]) -> str:
-        """How the commands come out with these files as they were before the task, in words (R18).
-
-        In a folder made anew: what ran at *sha* may have left something that lets them pass.
-        """
-        self.app.progress.note(f"again, with {counted(len(paths), 'file')} as before")
-        base = self.subject.state.began_from
-        self.workspace.prepare(sha, published=base, cancel=self.app.cancel)
-        self.workspace.put(base, paths)
-        for command in self.commands:
-            result = self._run(command)
-            if not result.passed:
-                return f"with these files as they were, {complaint_of(result)}"
-        return "with these files as they were, the checks pass too"
-
-    def _run(self, command: Shell) -> CheckResult:
-        self.app.progress.note(command.shown)
-        state = self.subject.state
-        result = self.checks.run(
-            command,
-            workspace=self.workspace.path,
-            seconds=self.subject.plan.policy.check_seconds,
-            variables={"IRONTREE_TASK_KEY": state.task_key},
-            cancel=self.app.cancel,
-            progress=self.app.progress,
-        )
-        if result.ended == "cancelled":
-            raise Cancelled(f"verification of issue-{state.issue_number} was stopped")
-        return result
 
 
 def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
@@ -483,15 +332,3 @@ def _anchor(app: App, plan: Plan, state: TaskState) -> str:
     if state.commit and state.has_code:
         return state.commit
     return state.base_sha or app.repository.base(plan.policy.publish)
-
-
-_DECIDING: Final = {
-    *("checks", "detection", "protected", "protected_files", "unprotected_files"),
-    *("reviewers", "workspace", "place"),
-}
-
-
-def _digest(subject: Subject) -> str:
-    """A digest of everything that decides which commands run, and where: the approved policy and the node's own."""
-    policy = subject.plan.policy.model_dump(include=_DECIDING)
-    return canonical_digest([policy, subject.node.digest])

@@ -1,0 +1,183 @@
+"""The approved commands of one issue at one commit: run in a workspace made anew, and their results kept (R18)."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Final
+
+from irontree.app import App
+from irontree.domain.checks import CheckReport, CheckResult, ProtectedFiles, commands_for, complaint_of, result_of
+from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
+from irontree.domain.protection import COMPILED, changes_checks, fits, planted_by_checks
+from irontree.domain.state import TaskState
+from irontree.domain.text import counted, few
+from irontree.errors import Cancelled, LogDamaged
+from irontree.ports import CheckRunner, Workspace
+from irontree.services.execution.trial import top_level
+
+_DECIDING: Final = {
+    *("checks", "detection", "protected", "protected_files", "unprotected_files"),
+    *("reviewers", "workspace", "place"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is verified: an issue, its approved node and plan, and the commit."""
+
+    state: TaskState
+    plan: Plan
+    node: PlanNode
+    anchor: str
+    note: str = ""
+    """The verifying user's note, copied verbatim into the report."""
+    reviewers: tuple[dict[str, object], ...] = ()
+    """What the reviewers of the anchor used."""
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The keys in the `meta:` of every event about this verification."""
+        return ({"verifier_note": self.note} if self.note else {}) | self.took
+
+    @property
+    def took(self) -> dict[str, Any]:
+        """The key `meta.reviewers`, if there were any."""
+        return {"reviewers": list(self.reviewers)} if self.reviewers else {}
+
+
+def check(app: App, subject: Subject, sha: str) -> CheckReport:
+    """The results of the approved commands at *sha*: the stored ones if they still count, else run now and stored."""
+    workspace = app.repository.workspace("verify", subject.plan.policy.workspace)
+    stored = _stored(app, subject, sha)
+    if stored and _counts(stored, subject):
+        if stored.results:
+            app.progress.note(f"the checks have already run at {sha[:7]}")
+        return stored
+    workspace.prepare(sha, published=subject.state.began_from, cancel=app.cancel)
+    commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
+    checks = app.checks().within(subject.plan.policy.place)
+    checking = _Checking(app, checks, subject, commands, workspace)
+    protected = _protected(app, subject, sha)
+    refused = (_refusal(protected),) if protected and subject.plan.policy.protected == "refuse" else None
+    results, warnings = (refused, ()) if refused else checking.run_all(sha)
+    report = CheckReport(
+        issue_number=subject.state.issue_number,
+        anchor=sha,
+        commands_digest=_digest(subject),
+        results=results,
+        versions=dict(checks.versions([command.run for command in commands], workspace=workspace.path)),
+        warnings=(*checks.foreign_sources(workspace.path, app.repository.root), *warnings),
+        protected=protected,
+    )
+    if protected and commands and subject.plan.policy.protected == "ask" and not report.failed:
+        report = report.model_copy(update={"as_before": checking.as_before(sha, protected)})
+    app.results.save(report)
+    return report
+
+
+def _protected(app: App, subject: Subject, sha: str) -> tuple[str, ...]:
+    """What the task changed of what defines its checks; a merge is not asked, which others changed too."""
+    base = subject.state.began_from
+    if sha != subject.anchor or not subject.state.has_code or not base:
+        return ()
+    counts = app.repository.line_counts(base, sha)
+    before = partial(app.repository.files_at, base)
+    grown = frozenset(count.path for count in counts if count.removed == 0)
+    texts = cache(lambda: {path: (old, new) for path, old, new in app.repository.texts(base, sha, only=grown)})
+    return changes_checks(counts, subject.node, subject.plan.policy, before, texts, sys.stdlib_module_names)
+
+
+def _refusal(protected: tuple[str, ...]) -> CheckResult:
+    words = (
+        "These files define the checks, and the task has no leave to change them. Put them back as they were. New "
+        "tests go into new files:"
+    )
+    output = "\n".join((words, *protected))
+    return result_of(ProtectedFiles(), "exited", 1, seconds=0, output=output)
+
+
+def _stored(app: App, subject: Subject, sha: str) -> CheckReport | None:
+    """The stored results, if they can be shown to be ours."""
+    try:
+        return app.results.load(subject.state.issue_number, sha)
+    except LogDamaged as error:
+        app.progress.note(f"the checks run again: {error.message}")
+        return None
+
+
+def _counts(stored: CheckReport, subject: Subject) -> bool:
+    """Whether the results are of the same commands, and not failures that a user just asked to check again."""
+    asked_again = subject.state.last_event == "checkup_unblocked" and stored.failed is not None
+    return stored.commands_digest == _digest(subject) and not asked_again
+
+
+@dataclass(frozen=True, slots=True)
+class _Checking:
+    """The commands of one verification, in its workspace."""
+
+    app: App
+    checks: CheckRunner
+    subject: Subject
+    commands: tuple[Shell, ...]
+    workspace: Workspace
+
+    def run_all(self, sha: str) -> tuple[tuple[CheckResult, ...], tuple[str, ...]]:
+        """The results in order, up to the first failure (contract, mino-verify step 4), and what they rewrote.
+
+        Tracked files are put back after each command, and what would be taken for configuration is removed: no later
+        one profits from what an earlier one wrote.
+        """
+        made = self.workspace.untracked()
+        planted = planted_by_checks(
+            self.subject.node, self.subject.plan.policy, self.app.repository.files_at(sha), sys.stdlib_module_names
+        )
+
+        def unwanted(path: str) -> bool:
+            return path not in made and planted(path)
+
+        results, rewrote = list[CheckResult](), list[str]()
+        for command in self.commands:
+            results.append(self._run(command))
+            if changed := [path for path in self.workspace.put_back(unwanted) if not fits(path, COMPILED)]:
+                rewrote.append(f"`{command.run}` wrote files that were put back or removed: {few(changed)}")
+            if not results[-1].passed:
+                break
+        return tuple(results), tuple(rewrote)
+
+    def as_before(self, sha: str, paths: tuple[str, ...]) -> str:
+        """How the commands come out with these files as they were before the task, in words (R18).
+
+        In a folder made anew: what ran at *sha* may have left something that lets them pass.
+        """
+        self.app.progress.note(f"again, with {counted(len(paths), 'file')} as before")
+        base = self.subject.state.began_from
+        self.workspace.prepare(sha, published=base, cancel=self.app.cancel)
+        self.workspace.put(base, paths)
+        for command in self.commands:
+            result = self._run(command)
+            if not result.passed:
+                return f"with these files as they were, {complaint_of(result)}"
+        return "with these files as they were, the checks pass too"
+
+    def _run(self, command: Shell) -> CheckResult:
+        self.app.progress.note(command.shown)
+        state = self.subject.state
+        result = self.checks.run(
+            command,
+            workspace=self.workspace.path,
+            seconds=self.subject.plan.policy.check_seconds,
+            variables={"IRONTREE_TASK_KEY": state.task_key},
+            cancel=self.app.cancel,
+            progress=self.app.progress,
+        )
+        if result.ended == "cancelled":
+            raise Cancelled(f"verification of issue-{state.issue_number} was stopped")
+        return result
+
+
+def _digest(subject: Subject) -> str:
+    """A digest of everything that decides which commands run, and where: the approved policy and the node's own."""
+    policy = subject.plan.policy.model_dump(include=_DECIDING)
+    return canonical_digest([policy, subject.node.digest])
