@@ -20,7 +20,7 @@ def repeated(text: str) -> str:
     return text * (LONG // len(text))
 
 
-@pytest.mark.parametrize("begun", ["-eyJ", "https://a:b@"])
+@pytest.mark.parametrize("begun", ["-eyJ", "\\neyJ", "%20eyJ", "\\u0020", "[0m", "https://a:b@"])
 def test_a_line_that_may_begin_a_secret_everywhere_is_read_once(begun):
     line = repeated(begun)
     assert len(without_secrets(line)) <= len(line)

@@ -84,6 +84,23 @@ def test_a_line_that_only_says_where_a_key_begins_hides_nothing_of_what_follows(
     assert heard[1:] == [b'{"type": "result"}\n', b"done\n"]
 
 
+def test_of_a_pgp_key_no_line_is_passed_on_whatever_its_headers_say():
+    heard = list[bytes]()
+    redaction = Redaction(heard.append, ())
+    block = "PGP PRIVATE KEY BLOCK-----"
+    for line in (
+        f"-----BEGIN {block}",
+        "Version: GnuPG v2 (Linux)",
+        "",
+        "b3Bl" * 16,
+        "=njUN",
+        f"-----END {block}",
+        "done",
+    ):
+        redaction.hear(f"{line}\n".encode())
+    assert heard[1:] == [b"done\n"]
+
+
 def test_of_a_log_without_end_the_beginning_and_the_end_are_kept():
     file = io.BytesIO()
     log = BoundedLog(file, most=1000)

@@ -16,16 +16,14 @@ from typing import Final
 import platformdirs
 
 from irontree import __version__
-from irontree.domain.text import printable
+from irontree.domain.text import MIN_LENGTH, printable, secret_values, without_secrets
 
 _LIBRARIES: Final = ("prefect", "pydantic", "pyyaml", "jinja2", "rich")
 _HIDDEN: Final = "***"
 _SECRET_NAME: Final = r"[\w.-]*(?:token|secret|passw|api[_-]?key|credential|auth)[\w.-]*"
 _ASSIGNED: Final = re.compile(rf"(?i)(\b{_SECRET_NAME}\s*[=:]\s*|--{_SECRET_NAME}\s+)(\S+)")
+# Of any scheme, and a user alone too: who reads the report need not know either.
 _IN_URL: Final = re.compile(r"(?<=://)[^\s/@]+@")
-# Prefixes by which issuers mark their tokens; what follows is longer than any word.
-_TOKEN: Final = re.compile(r"\b(?:gh[pousr]_|github_pat_|sk-|xox[abpr]-|glpat-)[\w-]{8,}")
-_SHORTEST_SECRET: Final = 8
 
 
 def write_report(error: Exception, words: Sequence[str], environment: Mapping[str, str]) -> Path:
@@ -55,12 +53,11 @@ def report(error: Exception, words: Sequence[str], environment: Mapping[str, str
 
 
 def _without_secrets(text: str, environment: Mapping[str, str]) -> str:
-    """Hide the values of variables whose names suggest a secret, and text that looks like one."""
-    for name, value in environment.items():
-        if len(value) >= _SHORTEST_SECRET and re.fullmatch(_SECRET_NAME, name, re.IGNORECASE):
-            text = text.replace(value, _HIDDEN)
-    text = _ASSIGNED.sub(rf"\g<1>{_HIDDEN}", text)
-    return _TOKEN.sub(_HIDDEN, _IN_URL.sub(f"{_HIDDEN}@", text))
+    """Hide what is hidden everywhere, and what only a report has to hide: more variables by name, options, users."""
+    named = {value for name, value in environment.items() if re.fullmatch(_SECRET_NAME, name, re.IGNORECASE)}
+    values = {*secret_values(environment), *(value for value in named if len(value) >= MIN_LENGTH)}
+    text = _IN_URL.sub(f"{_HIDDEN}@", without_secrets(text, values))
+    return _ASSIGNED.sub(rf"\g<1>{_HIDDEN}", text)
 
 
 def _versions(names: Iterable[str]) -> Iterable[str]:

@@ -239,8 +239,19 @@ _SHAPES = (
     r"[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}",
     r"eyJ[\w-]{10,1024}\.eyJ[\w-]{10,}\.[\w-]{5,}",  # bounded: it may begin again after each dash of a hostile line
 )
-_TOKEN = rf"(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
-_KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
+# A token begins behind no letter or digit, unless that ends an escape, as of a line in JSON, or a colour.
+_ESCAPED = (
+    r"\\[befnrtv0]",
+    r"\\[0-7]{3}",
+    r"\\x[0-9A-Fa-f]{2}",
+    r"\\u[0-9A-Fa-f]{4}",
+    r"%[0-9A-Fa-f]{2}",
+    r"%25[0-9A-Fa-f]{2}",
+    *(rf"[\[;]{number}[mK]" for number in ("", r"\d", r"\d\d", r"\d\d\d")),
+)
+_BEGINS = f"(?:(?<![A-Za-z0-9])|{'|'.join(f'(?<={escape})' for escape in _ESCAPED)})"
+_TOKEN = f"{_BEGINS}(?:{'|'.join(_SHAPES)})"
+_KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
 SECRET: Final = f"{_KEY_BLOCK}|{_TOKEN}"
 """A token of a common service, a JSON web token, or a private key."""
 _LOGIN = "[^\\s/?#@<>\"'`*]"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from irontree.domain.text import without_secrets
 
-_BEGINS, _ENDS = b"PRIVATE KEY-----", b"-----END"
-_OF_KEY = re.compile(rb"[\s\w+/=:,.|>#*-]{0,120}")
+_BEGINS, _ENDS = (b"PRIVATE KEY-----", b"PRIVATE KEY BLOCK-----"), b"-----END"
+_OF_KEY = re.compile(rb"[\s\w+/=:,.|>#*-]{0,120}|(?:Version|Comment): [^\r\n]{0,200}")
 """A line of a private key or of its headers, also with a number or a mark before it."""
 
 
@@ -28,7 +28,7 @@ class Redaction:
         if self._in_key and _OF_KEY.fullmatch(line.rstrip()):
             self._in_key = _ENDS not in line
             return
-        self._in_key = _BEGINS in line and line.rstrip().endswith(_BEGINS) and _ENDS not in line
+        self._in_key = line.rstrip().endswith(_BEGINS) and _ENDS not in line
         self._on_line(redacted(line.decode("utf-8", "surrogateescape"), self._values))
 
 

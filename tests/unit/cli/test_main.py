@@ -164,6 +164,17 @@ def test_a_bug_is_exit_code_3_with_a_report_and_no_traceback(tmp_path, monkeypat
     assert not [secret for secret in ("abcdefgh12345678", "hush", "pass@") if secret in text]
 
 
+def test_a_bug_report_has_no_token_that_is_hidden_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("MY_PASSPHRASE", "correct-horse")
+    monkeypatch.setenv("BASIC_AUTH", "battery-staple")
+    token = f"glsa_{'a1' * 16}_0123abcd"
+    guarded(raising(ValueError(f"it said {{'a': '\\n{token}'}} correct-horse battery-staple")))
+    [report] = tmp_path.rglob("bug-*.txt")
+    assert "it said" in (text := report.read_text())
+    assert not [secret for secret in (token, "correct-horse", "battery-staple") if secret in text]
+
+
 def test_a_bug_report_has_a_place_even_without_a_state_folder(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -46,7 +46,13 @@ TOKENS = (
     f"M{LETTERS[:23]}.{LETTERS[:6]}.{LETTERS[:27]}",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
     "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----",
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\nlQ\n=njUN\n-----END PGP PRIVATE KEY BLOCK-----",
     "-----BEGIN PRIVATE KEY----- cut short b3BlbnNz",
+)
+BEFORE = (
+    *("\\n", "\\t", "\\r", "\\\\n", "\\0", "\\x20", "\\x0A", "\\u0020", "\\u000a", "\\012"),
+    *("%20", "%0A", "%0a", "%3D", "%250A", "&quot;", "&#10;"),
+    *("\\033[0m", "\\x1b[m", "\\u001b[1;31m", "\x1b[32m", "\x1b[38;5;123m", "\x1b[01;31m\x1b[K"),
 )
 
 
@@ -55,6 +61,15 @@ def test_a_token_is_hidden_wherever_it_stands(token: str):
     for text in (token, f"token={token}", f"see https://example.com/?t={token}", f"'{token}', next"):
         assert token not in without_secrets(text)
         assert HIDDEN in without_secrets(text)
+
+
+@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_token_is_hidden_directly_behind_an_escape(before: str, token: str):
+    """Source, JSON, addresses and colours of a terminal write so what is no letter."""
+    hidden = without_secrets(f'"key:{before}{token}"')
+    assert hidden.startswith(f'"key:{before}{HIDDEN}')
+    assert token not in hidden
 
 
 @pytest.mark.parametrize("token", TOKENS)
@@ -81,7 +96,11 @@ def test_an_address_goes_without_its_login(text: str, clean: str):
 
 @pytest.mark.parametrize(
     "text",
-    ["task-management", "the desk-top-computer-of-the-house", "sk-8", "pypi-upload", "hf_home", "a SG.1.2 b", ""],
+    [
+        *("task-management", "the desk-top-computer-of-the-house", "sk-8", "pypi-upload", "hf_home", "a SG.1.2 b", ""),
+        *(r"C:\notes\task-management-of-the-whole-house", r"\desk-top-computer-of-the-house"),
+        "100% task-management-of-the-whole-house",
+    ],
 )
 def test_ordinary_words_stay(text: str):
     assert without_secrets(text) == text
