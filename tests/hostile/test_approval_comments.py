@@ -35,6 +35,12 @@ def asking(tmp_path: Path) -> Scene:
         "![a picture\n{}](https://example.org/a.png)",
         '<a title="\n{}\n">the page</a>',
         "step | what\n--- | ---\n{} | it",
+        "On Mon, 3 Jan 2026, Bob <bob@example.org> wrote:\n\nI want it.\n\n{}",
+        "I agree.\n\nFrom: Bob\nSent: Monday\nSubject: it\n\n{}",
+        "I agree.\n\n________________________________\n{}",
+        "I agree.\n\n-- \nBob\n{}",
+        "$$\n{}\n$$",
+        "See below[^1].\n\n[^1]: He said:\n\n    do it\n{}",
     ],
 )
 def test_what_is_not_said_in_prose_approves_nothing(asking, comment):

@@ -32,6 +32,26 @@ def test_a_comment_of_tags_without_an_end_is_read_once(begun):
     assert not any(lines_said(f"{repeated(begun)}\n\n/approve", "/"))
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [
+        "To: x\n",
+        "wrote on ",
+        "wrote ",
+        "schrieb ",
+        "on 于",
+        "- message ",
+        "<a@",
+        "$$ ",
+        "$$\n",
+        "`$$",
+        "[^1]: x\n\n    ",
+    ],
+)
+def test_a_comment_that_may_be_a_mail_everywhere_is_read_once(begun):
+    assert not any(lines_said(f"x\n{repeated(begun)}:\n\n{repeated('-')}\n$$\n\n/approve", "/"))
+
+
 @pytest.mark.parametrize("name", ["evil.pth", "evil.dist-info/direct_url.json"])
 @pytest.mark.parametrize("what", ["pipe", "link", "nested", "no path"])
 def test_what_a_check_left_among_its_packages_is_not_waited_for(tmp_path: Path, name, what):

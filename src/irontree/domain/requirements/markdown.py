@@ -13,8 +13,11 @@ from html.parser import HTMLParser
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from irontree.domain.requirements.apart import lines_apart
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.token import Token
     from markdown_it.tree import SyntaxTreeNode
 
 
@@ -107,29 +110,31 @@ def plain(text: str, environment: dict[str, object] | None = None) -> str:
 def lines_said(text: str, beginning: str) -> tuple[str, ...]:
     """The lines of *text*; blank unless they begin with *beginning*, in the prose of a paragraph at the top level.
 
-    So nothing else says anything: quotes and their lazy lines, lists, tables, code, headings, footnotes, definitions
-    and titles of links, texts for images, attributes, and what stands between HTML tags. In doubt a line is blank.
+    So nothing else says anything: quotes and their lazy lines, lists, tables, code, headings, footnotes, math,
+    definitions and titles of links, texts for images, attributes, what stands between HTML tags, and what is below in a
+    mail. In doubt a line is blank.
     """
     plain_ends = text.replace("\r\n", "\n").replace("\r", "\n").replace(_AT, "")
     visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), plain_ends)
     lines = visible.split("\n")
     said = [""] * len(lines)
     tags, links = _OpenTags(), dict[str, object]()
-    for start, end, content in _paragraphs(_without_footnotes(lines), tags, links):
+    tokens = _comment_parser().parse(visible, links)
+    apart = lines_apart(lines, _fenced(tokens))
+    for start, end, content in _paragraphs(tokens, tags):
         candidates = lines[start:end] if len(content) <= MAX_TEXT else lines[start : start + 1]
         begun = [line.lstrip() for line in candidates]
         marked = "\n".join(
             f"{_AT}{place}{_AT}{line}" if line.startswith(beginning) else line for place, line in enumerate(begun)
         )
         for place in _begun_in_prose(marked, tags, links):
-            said[start + place] = candidates[place]
+            said[start + place] = "" if start + place in apart else candidates[place]
     return tuple(said)
 
 
 _AT: Final = "\ue000"
 """Marks where a line begins: no text of ours has it, and it is taken out of those of others."""
 _MARK: Final = re.compile(f"{_AT}(\\d+){_AT}")
-_FOOTNOTE: Final = re.compile(r" {0,3}\[\^[^\]]*\]:")
 _VOID_TAGS: Final = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 )
@@ -158,19 +163,12 @@ class _OpenTags(HTMLParser):
             del self._open[len(self._open) - 1 - self._open[::-1].index(tag) :]
 
 
-def _without_footnotes(lines: Sequence[str]) -> str:
-    """The text without the definitions of footnotes, which forges know and our parser does not."""
-    kept: list[str] = []
-    inside = False
-    for line in lines:
-        inside = bool(_FOOTNOTE.match(line)) or (inside and bool(line.strip()))
-        kept.append("" if inside else line)
-    return "\n".join(kept)
+def _fenced(tokens: Iterable[Token]) -> frozenset[int]:
+    return frozenset(place for each in tokens if each.type == "fence" and each.map for place in range(*each.map))
 
 
-def _paragraphs(text: str, tags: _OpenTags, links: dict[str, object]) -> Iterator[tuple[int, int, str]]:
-    """The paragraphs at the top level outside of any HTML element, by their lines; fills *tags* and *links*."""
-    tokens = _comment_parser().parse(text, links)
+def _paragraphs(tokens: Sequence[Token], tags: _OpenTags) -> Iterator[tuple[int, int, str]]:
+    """The paragraphs at the top level outside of any HTML element, by their lines; fills *tags*."""
     for token, inner in zip_longest(tokens, tokens[1:]):
         if token.type == "html_block":
             tags.feed(token.content)
