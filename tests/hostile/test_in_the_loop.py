@@ -19,7 +19,7 @@ from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.services.answers.approve import approve
 from irontree.services.consistency.audit import audit
-from irontree.services.execution.verify import Subject, _digest
+from irontree.services.execution.checking import Subject, commands_digest
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.sources import propose
 from irontree.services.record import read_world
@@ -252,7 +252,7 @@ def green_report(app: App):
     state = world.states["greeting"]
     subject = Subject(state, world.plan(state), world.node(state), "f" * 40)
     passed = [check_report().results[0]]
-    return check_report(issue_number=1, anchor=subject.anchor, results=passed, commands_digest=_digest(subject))
+    return check_report(issue_number=1, anchor=subject.anchor, results=passed, commands_digest=commands_digest(subject))
 
 
 def of_the_user(root: Path) -> dict[str, object]:

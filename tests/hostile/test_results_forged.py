@@ -9,8 +9,9 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.errors import LogDamaged
+from irontree.services.execution.checking import Subject, commands_digest
 from irontree.services.execution.run import run
-from irontree.services.execution.verify import Subject, _digest, verify
+from irontree.services.execution.verify import verify
 from irontree.services.record import read_world
 from irontree.store.documents import FileResultStore, encode_value
 from irontree.store.layout import create
@@ -136,4 +137,6 @@ def green_report(scene: Scene):
     state = world.state(1)
     subject = Subject(state, world.plan(state), world.node(state), state.commit)
     passed = check_report().results[0]
-    return check_report(issue_number=1, anchor=state.commit, results=(passed,), commands_digest=_digest(subject))
+    return check_report(
+        issue_number=1, anchor=state.commit, results=(passed,), commands_digest=commands_digest(subject)
+    )

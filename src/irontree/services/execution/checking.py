@@ -65,7 +65,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
     report = CheckReport(
         issue_number=subject.state.issue_number,
         anchor=sha,
-        commands_digest=_digest(subject),
+        commands_digest=commands_digest(subject),
         results=results,
         versions=dict(checks.versions([command.run for command in commands], workspace=workspace.path)),
         warnings=(*checks.foreign_sources(workspace.path, app.repository.root), *warnings),
@@ -110,7 +110,7 @@ def _stored(app: App, subject: Subject, sha: str) -> CheckReport | None:
 def _counts(stored: CheckReport, subject: Subject) -> bool:
     """Whether the results are of the same commands, and not failures that a user just asked to check again."""
     asked_again = subject.state.last_event == "checkup_unblocked" and stored.failed is not None
-    return stored.commands_digest == _digest(subject) and not asked_again
+    return stored.commands_digest == commands_digest(subject) and not asked_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class _Checking:
         return result
 
 
-def _digest(subject: Subject) -> str:
+def commands_digest(subject: Subject) -> str:
     """A digest of everything that decides which commands run, and where: the approved policy and the node's own."""
     policy = subject.plan.policy.model_dump(include=_DECIDING)
     return canonical_digest([policy, subject.node.digest])
