@@ -123,10 +123,11 @@ ATTACKS = {
         WORK | {"made/x", "empty/x", "linked/x", ".gitmodules", ".lfsconfig"},
     ),
     "links": Attack(
-        f"{DONE}; rm .gitignore; ln -s $OUTSIDE/exclude .gitignore; ln -s $OUTSIDE/file link; ln -s $OUTSIDE folder;"
+        f"{DONE}; ln -s $OUTSIDE/file link; ln -s $OUTSIDE folder;"
         ' rm -f "$IRONTREE_SUMMARY_FILE"; ln -s $OUTSIDE/file "$IRONTREE_SUMMARY_FILE"',
-        WORK | {".gitignore", "link", "folder"},
+        WORK | {"link", "folder"},
     ),
+    "a link for .gitignore": Attack(f"{DONE}; rm .gitignore; ln -s $OUTSIDE/exclude .gitignore", *ASKED),
     "names": Attack(f"{DONE}; echo x > README; echo x > readme", *BLOCKED),
     "filter of the user's": Attack(f"{DONE}; echo '* filter=own diff=own merge=own' > .gitattributes", *BLOCKED),
     "hooks": Attack(

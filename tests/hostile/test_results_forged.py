@@ -136,7 +136,6 @@ def green_report(scene: Scene):
     world = read_world(scene.app)
     state = world.state(1)
     subject = Subject(state, world.plan(state), world.node(state), state.commit)
+    digest = commands_digest(subject)
     passed = check_report().results[0]
-    return check_report(
-        issue_number=1, anchor=state.commit, results=(passed,), commands_digest=commands_digest(subject)
-    )
+    return check_report(issue_number=1, anchor=state.commit, results=(passed,), commands_digest=digest)
