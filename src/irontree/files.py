@@ -296,6 +296,18 @@ def write_beneath(root: Path, path: str, data: bytes) -> None:
             file.write(data)
 
 
+def make_anew(folder: Path) -> None:
+    """Make *folder* for this user alone, with nothing in it; what has its name, a link too, gets another.
+
+    The log may have lost its newest events, and name what comes next as it did before. Raises OSError.
+    """
+    make_private(folder.parent)
+    with folder_beneath(folder.parent) as within:
+        with suppress(FileNotFoundError):
+            os.rename(folder.name, f"{folder.name}-{uuid4().hex}", src_dir_fd=within, dst_dir_fd=within)
+        os.mkdir(folder.name, stat.S_IRWXU, dir_fd=within)
+
+
 def remove_beneath(root: Path, path: str) -> None:
     """Remove what is at *path* below *root*; nothing if there is none, or a link on the way to it. Raises OSError."""
     folder, _, name = path.rpartition("/")

@@ -12,7 +12,7 @@ import pytest
 from irontree.agents.transcript import SUMMARY_BYTES, Transcript
 from irontree.app import Preferences
 from irontree.domain.settings import Automations
-from irontree.files import folder_beneath, read_beneath, remove, remove_beneath, write_beneath
+from irontree.files import folder_beneath, make_anew, read_beneath, remove, remove_beneath, write_beneath
 from irontree.ports import AgentTask
 from irontree.services.consistency.reconcile import drop_old_transcripts
 from irontree.services.record import transcript_folder
@@ -90,6 +90,26 @@ def test_a_folder_that_became_a_link_is_not_opened(places):
     (inside / "folder").symlink_to(outside)
     with pytest.raises(OSError), folder_beneath(inside / "folder"):  # noqa: PT011 - as above
         pass
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "folder", "file"])
+def test_a_folder_that_is_made_anew_is_no_other_one(places, kind):
+    inside, outside = places
+    folder = inside / "attempt-0002"
+    match kind:
+        case "link":
+            folder.symlink_to(outside)
+        case "dangling link":
+            folder.symlink_to(outside / "none")
+        case "folder":
+            folder.mkdir()
+            (folder / "result.json").symlink_to(outside / "file")
+        case "file":
+            folder.write_text("precious")
+    make_anew(folder)
+    assert (folder.is_symlink(), [*folder.iterdir()]) == (False, [])
+    assert len([*inside.iterdir()]) == 2, "what was there has another name"
+    assert [path.name for path in outside.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder of links", "long"])

@@ -17,7 +17,7 @@ from irontree.domain.attempt import Usage
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.plan import AgentSpec
 from irontree.domain.text import secret_values
-from irontree.files import read_beneath
+from irontree.files import disk_errors, make_anew, read_beneath, write_beneath
 from irontree.ports import AgentResult, AgentTask, Progress
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.redaction import redacted
@@ -39,11 +39,12 @@ class Transcript:
     """The folder of one attempt: `prompt.md`, `output.log`, `result.json`, and what the program leaves there."""
 
     def __init__(self, task: AgentTask) -> None:
-        """Lay it out, with the prompt in it."""
+        """Lay it out anew, with the prompt in it. Raises EnvironmentRefused."""
         self._folder = task.transcript
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._place: stat_result = self._folder.lstat()
-        self.prompt_file.write_text(task.prompt, encoding="utf-8")
+        with disk_errors(self._folder):
+            make_anew(self._folder)
+            self._place: stat_result = self._folder.lstat()
+            write_beneath(self._folder, PROMPT_FILE, task.prompt.encode())
 
     @property
     def prompt_file(self) -> Path:
@@ -58,7 +59,7 @@ class Transcript:
     @contextmanager
     def open_output(self) -> Iterator[BoundedLog]:
         """The log of what it says, to be written and read."""
-        with (self._folder / OUTPUT_FILE).open("w+b") as file:
+        with (self._folder / OUTPUT_FILE).open("x+b") as file:  # never through a link
             log = BoundedLog(file)
             try:
                 yield log

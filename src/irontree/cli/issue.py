@@ -222,13 +222,17 @@ def _files(app: App, state: TaskState, stream: Stream) -> dict[str, str]:
     number, layout = state.issue_number, Layout(app.repository.root)
     events = (record.event for record in stream.records)
     begun = {f"{event.sequence:04d}": event for event in events if isinstance(event, RunStarted)}
-    folders = transcript_folder(app, state).parent.glob("attempt-*")
-    transcripts = {path.name.removeprefix("attempt-"): path for path in folders}
+    kept = {
+        f"{what} {name}{_attempt(begun.get(name))}": path
+        for what, of in (("transcript", "attempt"), ("reviews", "reviews"))
+        for path in sorted(transcript_folder(app, state).parent.glob(f"{of}-*"))
+        for name in (path.name.removeprefix(f"{of}-"),)
+    }
     candidates = {
         "brief": layout.brief(number),
         "report": layout.reports(number) / "report.md",
         "events": layout.stream(number),
-        **{f"transcript {name}{_attempt(begun.get(name))}": path for name, path in sorted(transcripts.items())},
+        **kept,
     }
     return {what: layout.shown(path) for what, path in candidates.items() if path.exists()}
 

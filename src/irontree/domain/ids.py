@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 
 from anyascii import anyascii
 
@@ -122,9 +122,14 @@ def run_token(issue_number: int, revision: str, sequence: int) -> str:
     return f"{issue_number}/{revision}/{sequence}"
 
 
-def attempt_folder(issue_number: int, renewed_from: str, run_sequence: int) -> str:
-    """The folder below the reports with the attempt's agent output, keyed by the sequence of its run_started."""
-    return "/".join(filter(None, (f"issue-{issue_number}", renewed_from, f"attempt-{run_sequence:04d}")))
+def attempt_folder(
+    issue_number: int, renewed_from: str, run_sequence: int, of: Literal["attempt", "reviews"] = "attempt"
+) -> str:
+    """The folder below the reports with what the attempt's agent said, keyed by the sequence of its run_started.
+
+    What its reviewers said is beside it: nothing that one agent has to do with is in the folder of another.
+    """
+    return "/".join(filter(None, (f"issue-{issue_number}", renewed_from, f"{of}-{run_sequence:04d}")))
 
 
 def parse_issue(text: str) -> int | None:

@@ -63,7 +63,7 @@ def spendings_of(records: Iterable[Record[IssueEvent]]) -> tuple[Spending, ...]:
     A reviewer is named in every event that repeats its verdict, and counts once.
     """
     ordered = sorted(records, key=lambda record: record.event.sequence)
-    folders = _attempt_folders(ordered)
+    folders = _reviews_folders(ordered)
     reviews = {
         (said.name, said.anchor): _review(record, said, folders[record.event.sequence])
         for record, said in _said(ordered)
@@ -106,13 +106,13 @@ def _said(records: Iterable[Record[IssueEvent]]) -> Iterator[tuple[Record[IssueE
         yield from ((record, said_of) for said_of in record.told.reviewers)
 
 
-def _attempt_folders(ordered: Sequence[Record[IssueEvent]]) -> Mapping[int, str]:
-    """The folder of the attempt that was the newest at each event, by the event's sequence."""
+def _reviews_folders(ordered: Sequence[Record[IssueEvent]]) -> Mapping[int, str]:
+    """The folder with the reviews of the attempt that was the newest at each event, by the event's sequence."""
     renewed_from = ordered[0].told.archive_path if ordered else ""
     found, run = dict[int, str](), 0
     for record in ordered:
         run = record.event.sequence if record.event.event == "run_started" else run
-        found[record.event.sequence] = attempt_folder(record.event.issue_number, renewed_from, run)
+        found[record.event.sequence] = attempt_folder(record.event.issue_number, renewed_from, run, "reviews")
     return found
 
 
@@ -124,8 +124,8 @@ def _review(record: Record[IssueEvent], said_of: ReviewerMeta, folder: str) -> S
 def review_spending(
     issue_number: int, reviewer: str, at: str, folder: str, took: Mapping[Unit, int | None]
 ) -> Spending:
-    """What that reviewer took after the attempt with that *folder*."""
-    what, place = f"the review by {reviewer}", f"{folder}/review-{reviewer}"
+    """What that reviewer took after an attempt whose reviews are in *folder*."""
+    what, place = f"the review by {reviewer}", f"{folder}/{reviewer}"
     return Spending(issue_number, what, at, 0, took["money"], took["tokens"], took["time"], place)
 
 

@@ -26,8 +26,8 @@ from irontree.domain.task_types import TASK_TYPES, close_on_done
 from irontree.domain.text import one_line
 from irontree.domain.timestamps import stamp
 from irontree.domain.values import CloseOnDone
-from irontree.errors import AccessRefused, EnvironmentRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable
-from irontree.files import read_bytes
+from irontree.errors import AccessRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable
+from irontree.files import read_beneath
 from irontree.ports import Problem
 
 _RESULT_BYTES = 16 * 1024 * 1024
@@ -296,7 +296,8 @@ def transcript_folder(app: App, state: TaskState) -> Path:
 
 def review_folder(app: App, state: TaskState, reviewer: str) -> Path:
     """The folder of a review that begins now, with a subfolder per round; the UTC time makes its name unique."""
-    return transcript_folder(app, state) / f"review-{reviewer}-{stamp(app.clock.now())}"
+    reviews = attempt_folder(state.issue_number, state.renewed_from, state.run_sequence, "reviews")
+    return reports(app) / reviews / f"{reviewer}-{stamp(app.clock.now())}"
 
 
 def reports(app: App) -> Path:
@@ -320,8 +321,8 @@ def planning_folder(app: App) -> Path:
 def result_in(folder: Path) -> Mapping[str, Any]:
     """The agent's result as its adapter stored it there; empty if there is none, or if it cannot be read."""
     try:
-        found = json.loads(read_bytes(folder / RESULT_FILE, _RESULT_BYTES) or b"")
-    except (EnvironmentRefused, ValueError):
+        found = json.loads(read_beneath(folder, RESULT_FILE, _RESULT_BYTES) or b"")
+    except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -72,7 +72,7 @@ def test_a_review_is_known_by_the_folder_of_the_attempt_that_it_came_after():
         Record(event("run_completed", sequence=7, attempt_count=2), told),
     )
     places = [spending.place for spending in spendings_of(records) if spending.place]
-    assert places == ["issue-7/issue-7-rev-a/attempt-0003/review-eve"]
+    assert places == ["issue-7/issue-7-rev-a/reviews-0003/eve"]
 
 
 @given(attempts(), st.integers(0, 12))

@@ -34,7 +34,7 @@ from irontree.services.execution.publish import release_approved
 from irontree.services.execution.steps import catch_up, fetch_targets
 from irontree.services.loops.loop import remake_entity
 from irontree.services.questions.questions import Question, questions_of_issues
-from irontree.services.record import World, read_world
+from irontree.services.record import World, read_world, reports
 from irontree.services.views.history import say_issue_event, time_of
 from irontree.services.views.report import write_brief, write_projections
 
@@ -300,7 +300,7 @@ def _problems(world: World, restored: Iterable[Restoration], unseen: tuple[int, 
 
 
 LONG: Final = ("output.log", "prompt.md")
-"""Large files in an attempt's folder; its small `result.json` holds how it ended and what it used."""
+"""Large files in the folder of an agent; its small `result.json` holds how it ended and what it used."""
 
 
 def drop_old_transcripts(app: App) -> tuple[str, ...]:
@@ -329,8 +329,8 @@ def _done_before(app: App, limit: datetime) -> Iterator[int]:
 
 
 def _transcripts(app: App, number: int) -> Iterator[Path]:
-    """Those of its stream and of earlier ones; what is deeper or behind a link, an agent has put there."""
-    reports = app.repository.root / ".mino" / "reports" / f"issue-{number}"
-    for folder in (*reports.glob("attempt-*"), *reports.glob("*/attempt-*")):
-        if is_folder(folder):
+    """Those of its stream and of earlier ones; what is elsewhere or behind a link, an agent has put there."""
+    kept = reports(app) / f"issue-{number}"
+    for stream in (kept, *kept.glob("issue-*")):
+        for folder in filter(is_folder, (*stream.glob("attempt-*"), *stream.glob("reviews-*/*/*"))):
             yield from (folder / name for name in LONG if (folder / name).is_file())

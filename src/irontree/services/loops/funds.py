@@ -220,14 +220,18 @@ def _planning(app: App) -> Iterator[Spending]:
 
 
 def _reviewing(app: App) -> Iterator[Spending]:
-    """Spending by reviewers, by round: interrupted ones are in no event. Without a result the usage is unknown."""
-    for folder in sorted(reports(app).glob("issue-*/**/attempt-*/review-*/*")):
-        review, _, stamp = folder.parent.name.rpartition("-")
-        place = folder.relative_to(reports(app)).parts
+    """Spending by reviewers, by round: interrupted ones are in no event. Without a result the usage is unknown.
+
+    None is looked for below the folder of an attempt, where the agents of an earlier version could write.
+    """
+    kept = reports(app)
+    for folder in sorted((*kept.glob("issue-*/reviews-*/*/*"), *kept.glob("issue-*/issue-*/reviews-*/*/*"))):
+        reviewer, _, stamp = folder.parent.name.rpartition("-")
+        place = folder.relative_to(kept).parts
         number, time = parse_issue(place[0]), stamped(stamp)
         if folder.is_dir() and number and time:
             took = _took(folder)
-            yield review_spending(number, review.removeprefix("review-"), time, "/".join(place[:-2]), took)
+            yield review_spending(number, reviewer, time, "/".join(place[:-2]), took)
 
 
 def _took(folder: Path) -> dict[Unit, int | None]:

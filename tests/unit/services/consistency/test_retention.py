@@ -11,7 +11,7 @@ import pytest
 from irontree.app import Preferences
 from irontree.domain.settings import Automations
 from irontree.services.consistency.reconcile import drop_old_transcripts
-from irontree.services.record import RESULT_FILE, transcript_folder
+from irontree.services.record import RESULT_FILE, review_folder, transcript_folder
 from tests.support.world import GREETING, MANUAL_TASK, Scene, TickingClock, accepts, make_scene, prepared
 
 FILES = ("output.log", "prompt.md", RESULT_FILE, "summary.txt")
@@ -45,6 +45,16 @@ def test_what_was_said_goes_after_so_many_days_and_how_it_ended_stays(scene):
     assert sorted(Path(path).name for path in dropped) == ["output.log", "prompt.md"]
     assert left(scene) == sorted({RESULT_FILE, "summary.txt"})
     assert drop(scene, keep=30, after=31) == ()
+
+
+def test_so_does_what_reviewers_said_and_nothing_that_an_agent_laid_beside_it(scene):
+    attempt = transcript_folder(scene.app, scene.state(GREETING))
+    review = review_folder(scene.app, scene.state(GREETING), "eve")
+    for folder in (review / "1", attempt / "reviews-0002" / "eve" / "1"):
+        folder.mkdir(parents=True)
+        (folder / "output.log").write_text("said")
+    dropped = drop(scene, keep=30, after=31)
+    assert [path for path in dropped if "eve" in path] == [str((review / "1" / "output.log").relative_to(scene.root))]
 
 
 @pytest.mark.parametrize(("keep", "after"), [(30, 29), (0, 10_000)])
