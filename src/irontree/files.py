@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import stat
 import sys
 import tempfile
@@ -423,9 +422,9 @@ def is_held(path: Path) -> bool:
         os.close(descriptor)
 
 
-# --- Scratch folders, in the folder of temporary files
+# --- Scratch folders, in the folder of temporary files or another
 
-Purpose = Literal["serving", "handing", "hooks", "export", "import", "record"]
+Purpose = Literal["serving", "handing", "hooks", "export", "import", "record", "agent"]
 _SCRATCH = re.compile(rf"irontree-(?:{'|'.join(get_args(Purpose))})-[a-z0-9_]{{8}}")
 ALIVE = ".irontree-alive"
 """The file in a scratch folder that stays locked as long as whoever made it lives."""
@@ -455,7 +454,8 @@ class ScratchFolder:
     def remove(self) -> None:
         """Remove it with all that is in it, once; what cannot be removed now goes at a later start."""
         if self._lock >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
+            with suppress(OSError):
+                remove(self.path)
             os.close(self._lock)
             self._lock = -1
 
@@ -484,7 +484,7 @@ def _remove_if_abandoned(folder: Path) -> bool:
             descriptor = open_lock(folder / ALIVE, create=False)
             try:
                 if take_lock(descriptor):
-                    shutil.rmtree(folder)
+                    remove(folder)
                     return True
             finally:
                 os.close(descriptor)

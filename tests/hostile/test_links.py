@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from irontree.agents.transcript import SUMMARY_BYTES, Transcript
 from irontree.app import Preferences
 from irontree.domain.settings import Automations
-from irontree.files import folder_beneath, make_anew, read_beneath, remove, remove_beneath, write_beneath
+from irontree.files import ScratchFolder, folder_beneath, make_anew, read_beneath, remove, remove_beneath, write_beneath
 from irontree.ports import AgentTask
 from irontree.services.consistency.reconcile import drop_old_transcripts
 from irontree.services.record import transcript_folder
@@ -115,7 +116,7 @@ def test_a_folder_that_is_made_anew_is_no_other_one(places, kind):
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder of links", "long"])
 def test_the_summary_of_an_agent_is_a_file_of_its_own(places, tmp_path, kind):
     inside, outside = places
-    transcript = Transcript(AgentTask(1, "key", 1, "prompt", inside, tmp_path / "transcript"))
+    transcript = Transcript(AgentTask(1, "key", 1, "prompt", inside, tmp_path / "transcript"), tmp_path / "shared")
     summary = transcript.summary_file
     match kind:
         case "link":
@@ -128,7 +129,9 @@ def test_the_summary_of_an_agent_is_a_file_of_its_own(places, tmp_path, kind):
             (outside / summary.name).write_text("precious")
         case "long":
             summary.write_bytes(b"x" * 2 * SUMMARY_BYTES)
-    assert transcript.last_words(bytes) == (b"x" * SUMMARY_BYTES if kind == "long" else b"")
+    kept = b"x" * SUMMARY_BYTES if kind == "long" else b""
+    assert transcript.last_words(bytes) == kept
+    assert read_beneath(tmp_path / "transcript", summary.name, 2 * SUMMARY_BYTES) == (kept or None)
 
 
 @pytest.fixture
@@ -148,7 +151,17 @@ def deep(tmp_path: Path) -> Path:
     return tmp_path / "d"
 
 
-@pytest.mark.parametrize("removed", [remove, lambda folder: remove_beneath(folder.parent, folder.name)])
+def remove_with_scratch(folder: Path) -> None:
+    """Remove it with a scratch folder that it is in, as an agent may leave it."""
+    with ScratchFolder("agent", folder.parent) as scratch, suppress(FileNotFoundError):
+        folder.rename(scratch.path / "shared")
+    assert not scratch.path.exists()
+
+
+REMOVALS = [remove, lambda folder: remove_beneath(folder.parent, folder.name), remove_with_scratch]
+
+
+@pytest.mark.parametrize("removed", REMOVALS)
 def test_folders_without_end_that_nobody_may_change_are_removed(deep, removed):
     removed(deep)
     assert not deep.exists()

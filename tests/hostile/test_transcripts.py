@@ -5,6 +5,8 @@ Real git and real programs: an attempt, and the reviewer of its commit.
 
 from __future__ import annotations
 
+import json
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from irontree.services.execution.steps import perform
 from irontree.services.loops.funds import read_funds
 from irontree.services.proposals.sources import propose
 from irontree.services.record import read_world, reports
+from irontree.store.archive import files_to_pack
+from irontree.store.layout import Layout
 from tests.integration.crash.laboratory import lay_out
 from tests.support.containers import bubblewrap_place
 
@@ -65,7 +69,7 @@ def attempted(request, tmp_path, monkeypatch):
     critic.chmod(0o755)
 
     def attempt(script: str) -> Project:
-        agent = f"echo hello > greet.txt; OUTSIDE={outside}; {script}"
+        agent = f"echo hello > greet.txt; OUTSIDE={outside}; ROOT={tmp_path}/project; {script}"
         settings = (
             f"verify:\n  reviewers:\n  - {{name: critic, command: [{critic}]}}\nbudgets: {{issue: {{time: 2h}}}}\n"
         )
@@ -104,3 +108,41 @@ def test_what_an_agent_says_that_reviews_took_is_not_counted(attempted):
     world = read_world(project.app)
     (budget,) = read_funds(project.app, world).of_issue(world.states["greeting"])
     assert (budget.spent < 600_000, budget.unread) == (True, 0)
+
+
+LITTER = """\
+mkdir -p .git/hooks deep/deep
+for file in evil.test.js conftest.py Makefile .envrc .git/hooks/post-merge deep/deep/evil.test.js
+do echo 'touch $OUTSIDE/sprung' > $file; done
+echo "$TOKEN" > notes.txt
+ln -s nowhere dangling
+ln -s $OUTSIDE/file link
+ln -s $OUTSIDE folder
+mkfifo pipe
+for file in prompt.md output.log result.json; do rm -f $file; ln -s $OUTSIDE/file $file; done
+echo "done with $TOKEN" > summary.txt
+"""
+"""What the user's tools would run, follow or wait for, what no archive takes, and files in the place of ours."""
+
+
+def test_of_what_an_agent_leaves_only_its_summary_is_kept_in_the_checkout(attempted):
+    half = "a1B2" * 9
+    project = attempted(f"TOKEN=ghp_; TOKEN=$TOKEN{half}; {HERE}\n{LITTER}")
+    project.assert_unharmed()
+    assert all(path.is_dir() or stat.S_ISREG(path.lstat().st_mode) for path in project.kept.rglob("*"))
+    kept = {path.name: path.read_text() for path in (project.kept / "attempt-0002").iterdir()}
+    assert kept.keys() == {"prompt.md", "output.log", "result.json", "summary.txt"}
+    assert "it says hello" in kept["prompt.md"]
+    assert json.loads(kept["result.json"])["ended"] == "exited"
+    assert kept["summary.txt"].startswith("done with ")
+    assert [name for name, text in kept.items() if f"ghp_{half}" in text] == []
+    assert [*(project.place / "cache").rglob("irontree-agent-*")] == []
+    assert len(dict(files_to_pack(Layout(project.app.repository.root)))) > len(kept), "it can be exported"
+
+
+@pytest.mark.parametrize("attempted", ["bubblewrap"], indirect=True)
+def test_what_is_kept_of_an_agent_is_out_of_its_reach_in_the_sandbox(attempted):
+    project = attempted("touch $ROOT/.mino/reports/issue-1/attempt-0002/evil.test.js; ls $ROOT; true")
+    project.assert_unharmed()
+    assert not (project.kept / "attempt-0002" / "evil.test.js").exists()
+    assert "SPEC.md" not in (project.kept / "attempt-0002" / "output.log").read_text()

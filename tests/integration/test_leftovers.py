@@ -16,6 +16,7 @@ from irontree.processes.handing import handing
 from irontree.store.archive import write_archive
 from irontree.store.documents import FileUpkeep
 from irontree.store.layout import create
+from tests.support.repositories import make_project
 
 MAKER = """
 import sys, time
@@ -104,6 +105,15 @@ def test_a_link_with_the_name_of_such_a_folder_is_not_followed(place, tmp_path):
     os.utime(place / "irontree-serving-abcdefgh", (time.time() - LONG_AGO,) * 2, follow_symlinks=False)
     assert remove_abandoned_scratch(place) == 0
     assert (target / "finish").exists()
+
+
+def test_repair_removes_what_an_agent_was_lent(tmp_path):
+    project = make_project(tmp_path)
+    beside = project.run_workspace().path.parent
+    beside.mkdir(parents=True)
+    left_by_a_kill(beside, "agent")
+    assert project.repository.remove_leftovers() == 1
+    assert [*beside.iterdir()] == []
 
 
 def test_repair_removes_them_too(place, tmp_path):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from irontree.agents import acp_messages as acp
 from irontree.agents.reading import UsageMeter, failure_in, failure_of_status, retry_time
-from irontree.agents.transcript import OutputReader, Surroundings, Transcript, filled
+from irontree.agents.transcript import OutputReader, Surroundings, begin, filled
 from irontree.app import SystemClock
 from irontree.domain.attempt import Claim, FailureClass, Usage
 from irontree.domain.plan import AgentSpec, PermissionRule, ToolRequest, denials
@@ -284,27 +284,29 @@ class AcpAgent:
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Hold one session with one prompt; all processes are gone when this returns.
 
-        In `task.transcript`: `prompt.md`, `result.json`, and in `output.log` what was shown and came on stderr.
+        In `task.transcript`: `prompt.md`, `result.json`, in `output.log` what was shown and came on stderr,
+        and `summary.txt` if the program wrote one.
         """
-        transcript = Transcript(task)
-        with transcript.open_output() as log:
-            output = OutputReader(log, progress, str.rstrip, self._surroundings)
-            session = AcpSession(
-                task.prompt, task.workspace, self._spec.permissions, lambda text: output.hear(_line(text))
-            )
-            meter = UsageMeter(task.allowance, cancel, lambda: session.usage)
-            done = self._children.within(self._spec.place, task.transcript).run(
-                filled(self._spec.command, task, transcript.prompt_file),
-                cwd=task.workspace,
-                environment=self._surroundings.variables(task, transcript),
-                limits=ProcessLimits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
-                on_line=output.hear,
-                conversation=session,
-            )
-        result = self._observed(done, session, "\n".join(output.told))
-        result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
-        transcript.conclude(self._spec.command, result)
-        return result
+        with begin(task) as transcript:
+            with transcript.open_output() as log:
+                output = OutputReader(log, progress, str.rstrip, self._surroundings)
+                session = AcpSession(
+                    task.prompt, task.workspace, self._spec.permissions, lambda text: output.hear(_line(text))
+                )
+                meter = UsageMeter(task.allowance, cancel, lambda: session.usage)
+                done = self._children.within(self._spec.place, transcript.shared).run(
+                    filled(self._spec.command, task, transcript.prompt_file),
+                    cwd=task.workspace,
+                    environment=self._surroundings.variables(task, transcript),
+                    limits=ProcessLimits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
+                    on_line=output.hear,
+                    conversation=session,
+                )
+            transcript.last_words(self._surroundings.without_secrets)
+            result = self._observed(done, session, "\n".join(output.told))
+            result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
+            transcript.conclude(self._spec.command, result)
+            return result
 
     def _observed(self, done: Completed, session: AcpSession, tail: str) -> AgentResult:
         claim, failure = _read(session, done)

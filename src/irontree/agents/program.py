@@ -28,7 +28,7 @@ from irontree.agents import as_called
 from irontree.agents.presets import PRESETS
 from irontree.agents.presets.preset import UNKNOWN, Preset
 from irontree.agents.reading import AgentReading, UsageMeter
-from irontree.agents.transcript import OutputReader, Surroundings, Transcript, filled
+from irontree.agents.transcript import OutputReader, Surroundings, Transcript, begin, filled
 from irontree.app import SystemClock
 from irontree.domain.attempt import Claim
 from irontree.domain.plan import AgentSpec
@@ -70,25 +70,25 @@ class ProgramAgent:
 
         Files there: `prompt.md`, `output.log`, `result.json`, and `summary.txt` if the program wrote one.
         """
-        transcript = Transcript(task)
-        with transcript.open_output() as log:
-            output = OutputReader(log, progress, self._preset.tell, self._surroundings, self._preset.add)
-            meter = UsageMeter(task.allowance, cancel, lambda: output.usage)
-            done = self._children.within(self._spec.place, task.transcript).run(
-                filled(self._command, task, transcript.prompt_file),
-                cwd=task.workspace,
-                environment=self._surroundings.variables(task, transcript),
-                limits=ProcessLimits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
-                stdin=task.prompt.encode(),
-                on_line=output.hear,
-            )
-            reading = self._preset.read(output.lines(), SystemClock().now())
-            if done.ok and (trouble := self._sandbox_trouble(output.lines())):
-                reading = replace(reading, failure="own_sandbox", claim=Claim(False, "own sandbox", trouble))
-        result = self._observed(done, transcript, reading, output.told)
-        result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
-        transcript.conclude(self._command, result)
-        return result
+        with begin(task) as transcript:
+            with transcript.open_output() as log:
+                output = OutputReader(log, progress, self._preset.tell, self._surroundings, self._preset.add)
+                meter = UsageMeter(task.allowance, cancel, lambda: output.usage)
+                done = self._children.within(self._spec.place, transcript.shared).run(
+                    filled(self._command, task, transcript.prompt_file),
+                    cwd=task.workspace,
+                    environment=self._surroundings.variables(task, transcript),
+                    limits=ProcessLimits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
+                    stdin=task.prompt.encode(),
+                    on_line=output.hear,
+                )
+                reading = self._preset.read(output.lines(), SystemClock().now())
+                if done.ok and (trouble := self._sandbox_trouble(output.lines())):
+                    reading = replace(reading, failure="own_sandbox", claim=Claim(False, "own sandbox", trouble))
+            result = self._observed(done, transcript, reading, output.told)
+            result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
+            transcript.conclude(self._command, result)
+            return result
 
     def _sandbox_trouble(self, lines: Iterable[str]) -> str:
         """What its own sandbox says that does not work here, if nothing that it did shows that it does."""

@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from os import stat_result
-from os.path import samestat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,7 +15,7 @@ from irontree.domain.attempt import Usage
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.plan import AgentSpec
 from irontree.domain.text import secret_values
-from irontree.files import disk_errors, make_anew, read_beneath, write_beneath
+from irontree.files import ScratchFolder, disk_errors, make_anew, read_beneath, write_beneath
 from irontree.ports import AgentResult, AgentTask, Progress
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.redaction import redacted
@@ -36,30 +34,34 @@ _HIDDEN = b"***"
 
 
 class Transcript:
-    """The folder of one attempt: `prompt.md`, `output.log`, `result.json`, and what the program leaves there."""
+    """The folder of one attempt, which only we write: `prompt.md`, `output.log`, `result.json`, `summary.txt`.
 
-    def __init__(self, task: AgentTask) -> None:
-        """Lay it out anew, with the prompt in it. Raises EnvironmentRefused."""
-        self._folder = task.transcript
+    Its program has a folder of its own, *shared* with us, with the prompt in it. At the end we take what it left as its
+    summary; all else there is removed.
+    """
+
+    def __init__(self, task: AgentTask, shared: Path) -> None:
+        """Lay both out, with the prompt in them. Raises EnvironmentRefused."""
+        self._folder, self.shared = task.transcript, shared
         with disk_errors(self._folder):
-            make_anew(self._folder)
-            self._place: stat_result = self._folder.lstat()
-            write_beneath(self._folder, PROMPT_FILE, task.prompt.encode())
+            for folder in (self._folder, shared):
+                make_anew(folder)
+                write_beneath(folder, PROMPT_FILE, task.prompt.encode())
 
     @property
     def prompt_file(self) -> Path:
-        """Where the prompt is."""
-        return self._folder / PROMPT_FILE
+        """Where the program finds the prompt."""
+        return self.shared / PROMPT_FILE
 
     @property
     def summary_file(self) -> Path:
         """Where the program may leave its last words."""
-        return self._folder / SUMMARY_FILE
+        return self.shared / SUMMARY_FILE
 
     @contextmanager
     def open_output(self) -> Iterator[BoundedLog]:
         """The log of what it says, to be written and read."""
-        with (self._folder / OUTPUT_FILE).open("x+b") as file:  # never through a link
+        with (self._folder / OUTPUT_FILE).open("x+b") as file:
             log = BoundedLog(file)
             try:
                 yield log
@@ -67,24 +69,38 @@ class Transcript:
                 log.finish()
 
     def last_words(self, cleaned: Callable[[bytes], bytes]) -> bytes:
-        """What the program left as its summary, *cleaned*, also in the file.
+        """What the program left as its summary, *cleaned*, and kept.
 
         It is the beginning of a plain file, nothing of a link, pipe or device.
         """
-        with suppress(OSError):
-            own = samestat(self._folder.lstat(), self._place)
-            if own and (said := read_beneath(self._folder, SUMMARY_FILE, SUMMARY_BYTES)) is not None:
-                words = cleaned(said)
-                _write_anew(self.summary_file, words.decode("utf-8", "replace"))
-                return words
-        return b""
+        said = read_beneath(self.shared, SUMMARY_FILE, SUMMARY_BYTES)
+        if said is None:
+            return b""
+        words = cleaned(said)
+        self._keep(SUMMARY_FILE, words)
+        return words
 
     def conclude(self, command: Sequence[str], result: AgentResult) -> None:
-        """Keep the result, never through a link that the program left there."""
+        """Keep the result."""
         kept = json.dumps({"command": command, **asdict(result)}, indent=2, ensure_ascii=False, default=str)
-        with suppress(OSError):  # the program could reach the folder, and may have put anything in its place
-            if samestat(self._folder.lstat(), self._place):
-                _write_anew(self._folder / RESULT_FILE, f"{kept}\n")
+        self._keep(RESULT_FILE, f"{kept}\n".encode(errors="replace"))
+
+    def _keep(self, name: str, data: bytes) -> None:
+        with suppress(OSError):  # a program that nothing confines may have put anything in the folder's place
+            write_beneath(self._folder, name, data)
+
+
+@contextmanager
+def begin(task: AgentTask) -> Iterator[Transcript]:
+    """The transcript of an attempt that begins; the folder that its program shares is gone at the end.
+
+    It is beside the workspace: in the user's checkout, their tools would find what is in it. Raises EnvironmentRefused.
+    """
+    with disk_errors(task.workspace):
+        scratch = ScratchFolder("agent", task.workspace.parent)
+    with scratch:
+        shared = scratch.path / "shared"  # not the folder itself: its lock tells that we live
+        yield Transcript(task, shared)
 
 
 class Surroundings:
@@ -205,10 +221,3 @@ def filled(command: Sequence[str], task: AgentTask, prompt_file: Path) -> list[s
     for placeholder, value in values.items():
         words = [word.replace(placeholder, value) for word in words]
     return words
-
-
-def _write_anew(path: Path, text: str) -> None:
-    """Write a file of ours, never through a link that was left there."""
-    path.unlink(missing_ok=True)
-    with path.open("x", encoding="utf-8", errors="replace") as file:
-        file.write(text)

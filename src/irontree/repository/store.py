@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import GitFailed
-from irontree.files import close_folder, make_private, remove
+from irontree.files import close_folder, make_private, remove, remove_abandoned_scratch
 from irontree.repository.git import DURABLY, NO_HOOKS, Git, require_new_git, store_environment
 from irontree.repository.locks import PrivateLocks
 from irontree.repository.settings import Settings
@@ -223,11 +223,11 @@ def alternate(objects: Path) -> bytes:
 
 
 def remove_half_made(folder: Path) -> int:
-    """Remove what a kill left half made in *folder*; returns how many."""
+    """Remove what a kill left half made in *folder*, and what it had lent to an agent; returns how many."""
     found = (*folder.glob(f"{MAKING}*"),)
     for half_made in found:
         remove(half_made)
-    return len(found)
+    return len(found) + remove_abandoned_scratch(folder)
 
 
 def discard(path: Path) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -41,9 +42,12 @@ def shell(task, script, **more):
 
 def test_the_prompt_comes_on_stdin_and_as_a_file_outside_the_workspace(task):
     shell(task, 'cat > stdin.txt; cp "$IRONTREE_PROMPT_FILE" file.txt; echo "$IRONTREE_PROMPT_FILE" > where.txt')
-    for name in ("stdin.txt", "file.txt"):
-        assert (task.workspace / name).read_text() == task.prompt
-    assert (task.workspace / "where.txt").read_text().strip() == str(task.transcript / "prompt.md")
+    for kept in (task.workspace / "stdin.txt", task.workspace / "file.txt", task.transcript / "prompt.md"):
+        assert kept.read_text() == task.prompt
+    where = Path((task.workspace / "where.txt").read_text().strip())
+    assert not where.is_relative_to(task.workspace)
+    assert not where.is_relative_to(task.transcript), "what it can change there is none of the record"
+    assert not where.parent.exists(), "it is gone at the end"
 
 
 def test_a_very_long_prompt_does_not_go_through_the_arguments(task):
@@ -60,8 +64,8 @@ def test_it_is_told_what_it_works_on(task):
 
 def test_placeholders_in_the_command_are_filled_and_other_braces_are_left_alone(task):
     words = ("printf", "%s\n", "{task_key}/{attempt}/{issue}", "{prompt_file}", '{"json": {}}')
-    lines = attempt(task, *words).output_tail.splitlines()
-    assert lines == ["core-model/2/7", str(task.transcript / "prompt.md"), '{"json": {}}']
+    ours, prompt, theirs = attempt(task, *words).output_tail.splitlines()
+    assert (ours, Path(prompt).name, theirs) == ("core-model/2/7", "prompt.md", '{"json": {}}')
 
 
 @pytest.mark.parametrize(
