@@ -29,7 +29,7 @@ from irontree.errors import in_words
 from irontree.flows.runs.recovery import pages_of_issues
 from irontree.services.answers.answers import NOT_TAKEN, Answer
 from irontree.services.questions.listing import offered
-from irontree.services.questions.pages import question_text
+from irontree.services.questions.pages import parts_of, question_text
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import show_tree, tell_asked, tell_story
@@ -281,10 +281,11 @@ async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, s
 async def _text(app: App, question: Question) -> str:
     """The form's text; as it has little room, it begins with a link to a page with more."""
     text = await asyncio.to_thread(question_text, app, question)
+    lead = parts_of(text).lead
     if question.issue_number is not None:
-        return with_page(await tell_story(app, question.issue_number, question=text), text)
+        return with_page(await tell_story(app, question.issue_number, question=text), lead)
     pages = await asyncio.to_thread(pages_of_issues, app, question.loop_id or "")
-    return with_page(await show_tree(app, question.loop_id or "", pages), text, "The tree of tasks")
+    return with_page(await show_tree(app, question.loop_id or "", pages), lead, "The tree of tasks")
 
 
 def with_page(page: str, text: str, words: str = "Open full page") -> str:

@@ -749,8 +749,8 @@ class Document(NamedTuple):
     text: str
 
 
-WorkspaceName = Literal["run", "verify", "review", "hooks"]
-"""The workspaces: for agents' changes, for checks, and for reading agents; none sees what another left (R4)."""
+WorkspaceName = Literal["run", "verify", "review", "hooks", "try"]
+"""For agents' changes, checks, reading agents, hooks, and people; none sees what another left (R4)."""
 
 
 class Workspace(Protocol):

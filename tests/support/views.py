@@ -316,6 +316,7 @@ def form(text: str, reason: str) -> dict[str, object]:
         "evidence": shown(text),
         "warnings": (text,),
         "failure": failure(text),
+        "decisive": text,
         "asked": asked(text),
         "printed": "",
         "said": text,

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -289,9 +290,10 @@ class Drive:
 
     def _screen(self) -> PlainScreen | RichScreen:
         from irontree.cli.follow import PlainScreen, RichScreen
+        from irontree.cli.looking import looks_at
 
         if self.console.draws and sys.stdin.isatty():
-            return RichScreen(self.app.origin.actor)
+            return RichScreen(self.app.origin.actor, partial(looks_at, self.app))
         return PlainScreen(self.console.out, program_for(self.app.repository.root))
 
     def _ending(self, loop_id: str, status: str) -> int:

@@ -6,18 +6,17 @@ import select
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TextIO
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.markup import escape
-from rich.panel import Panel
 
 from irontree.app import App
 from irontree.cli.answer import Prepared, fits, option_for
 from irontree.cli.console import forget_keys
+from irontree.cli.looking import Look, show_text
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.halt import Choice, Need
@@ -31,6 +30,7 @@ from irontree.services.execution.steps import next_step
 from irontree.services.loops.choice import next_decision
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import read_loop
+from irontree.services.questions.pages import CHOICES
 from irontree.services.questions.questions import Question, question_of_loop, questions_beside
 from irontree.services.record import World, read_world
 from irontree.services.views.history import results_at, say_issue_event, say_loop_event
@@ -55,10 +55,12 @@ _WANTED: Final[dict[Need, str]] = {
     "note": "A note is needed: it tells the next attempt what to change.",
 }
 """The message for an input that does not fit."""
-CHOICES: Final = "\n## Your Decision\n"
-"""The heading of the choices in the text of a form (`templates/layouts/parts.md`)."""
 StillOpen = Callable[[], bool]
 """`False` once the question was answered elsewhere."""
+
+
+def _nothing(_: Question) -> Sequence[Look]:
+    return ()
 
 
 class PlainScreen:
@@ -90,8 +92,15 @@ class PlainScreen:
 class RichScreen:
     """An interactive terminal."""
 
-    def __init__(self, person: str, console: Console | None = None, keys: TextIO = sys.stdin) -> None:
+    def __init__(
+        self,
+        person: str,
+        looks: Callable[[Question], Sequence[Look]] = _nothing,
+        console: Console | None = None,
+        keys: TextIO = sys.stdin,
+    ) -> None:
         self._person = person
+        self._looks = looks
         self._console = console or Console(highlight=False)
         self._keys = keys
         self._status = self._console.status("")
@@ -114,13 +123,11 @@ class RichScreen:
     def ask(self, question: Question, asked: Form, url: str, still_open: StillOpen) -> Answer | None:
         """Show the question and wait until it is answered here or elsewhere, whichever comes first."""
         self._status.stop()
-        self._console.print(
-            Panel(Markdown(_without_choices(asked), hyperlinks=False), title="Your decision", border_style="yellow")
-        )
+        show_text(self._console, "Your decision", _without_choices(asked))
         self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
         legal = _legal(question, asked)
         forget_keys(self._keys)
-        chosen = self._choose(legal, still_open)
+        chosen = self._choose(legal, self._looks(question), still_open)
         if chosen is None:
             return None
         choice, note = chosen
@@ -146,11 +153,21 @@ class RichScreen:
             question=question.key,
         )
 
-    def _choose(self, legal: tuple[Choice, ...], still_open: StillOpen) -> tuple[Choice, str | None] | None:
-        """The choice, with the note if it was typed behind it as for `--answer`: `send-back: too short`."""
+    def _choose(
+        self, legal: tuple[Choice, ...], looks: Sequence[Look], still_open: StillOpen
+    ) -> tuple[Choice, str | None] | None:
+        """The choice, with the note if it was typed behind it as for `--answer`: `send-back: too short`.
+
+        Before it, whatever has a key may be looked at.
+        """
         for number, choice in enumerate(legal, start=1):
             self._console.print(f"  [bold]{number}[/]  {choice.name}: {choice.label}")
+        if looks:
+            self._console.print("  " + " · ".join(f"[bold]{look.key}[/] {escape(look.title)}" for look in looks))
         while (line := self._line("Your decision (number or word)", still_open)) is not None:
+            if chosen := next((look for look in looks if look.key == line.strip()), None):
+                chosen.show(self._console)
+                continue
             word, _, note = line.partition(":")
             for number, choice in enumerate(legal, start=1):
                 if word.strip() in (str(number), choice.name):
@@ -188,9 +205,8 @@ class RichScreen:
 
 def _without_choices(asked: Form) -> str:
     """The form's text before its choices, which are listed separately below it."""
-    text = printable(asked.description)
-    before, found, _ = text.rpartition(CHOICES)
-    return before if found else text
+    before, found, _ = asked.description.rpartition(f"\n## {CHOICES}\n")
+    return before if found else asked.description
 
 
 def _legal(question: Question, asked: Form) -> tuple[Choice, ...]:

@@ -428,6 +428,14 @@ def capture(
     return Captured(done.returncode, done.stdout, done.stderr)
 
 
+def run_here(argv: Sequence[str], folder: Path) -> int:
+    """Run a program of the user's own on this terminal, with our environment, until it ends; returns its exit code."""
+    try:
+        return subprocess.run(argv, cwd=folder, check=False).returncode
+    except OSError as error:
+        raise EnvironmentRefused(f"{argv[0]}: {error.strerror}", remedy="name another program in SHELL") from error
+
+
 def _folder_is_gone(folder: Path) -> EnvironmentRefused:
     """The error for a missing folder, which the system reports as if the program were missing."""
     return EnvironmentRefused(f"the folder {folder} is gone", remedy="put it back, or work elsewhere")

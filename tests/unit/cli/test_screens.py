@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from irontree.cli.follow import CHOICES, PlainScreen, RichScreen
+from irontree.cli.follow import PlainScreen, RichScreen
+from irontree.cli.looking import Look, show_text
 from irontree.domain.halt import AGENT_BUDGET, RULE
 from irontree.flows.gate import make_form, with_page
 from irontree.flows.runs.runs import FormQuestion as Form
+from irontree.services.questions.pages import CHOICES
 from irontree.services.questions.questions import Question
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -81,7 +83,7 @@ def output() -> Output:
 @pytest.fixture
 def ask(keyboard, output):
     """Ask somebody who types these lines, one at each prompt."""
-    screen = RichScreen("Ada", Console(file=output, width=100, force_terminal=False), keyboard.keys)
+    screen = RichScreen("Ada", console=Console(file=output, width=100, force_terminal=False), keys=keyboard.keys)
 
     def ask(reason: str, *lines: str, still_open=lambda: True, description: str = "# Accept #7?"):
         output.hands += [partial(keyboard.type, line) for line in lines]
@@ -107,9 +109,24 @@ def test_a_link_is_shown_with_its_address(ask, output):
 
 def test_the_choices_are_shown_once(ask, output):
     parts = (ROOT / "templates" / "layouts" / "parts.md.j2").read_text(encoding="utf-8")
-    assert CHOICES in parts
-    ask("pending_acceptance", "1", "", description=f"# Accept #7?\n{CHOICES}\n- accept: accept this commit\n")
+    assert f"\n## {CHOICES}\n" in parts
+    ask("pending_acceptance", "1", "", description=f"# Accept #7?\n\n## {CHOICES}\n\n- accept: accept this commit\n")
     assert output.getvalue().count("accept: accept this commit") == 1
+
+
+def test_before_a_choice_everything_with_a_key_may_be_looked_at(keyboard, output):
+    looks = (
+        Look("d", "The Change", partial(show_text, title="The Change", text="`+ hello`")),
+        Look("t", "try it", print),
+    )
+    screen = RichScreen("Ada", lambda _: looks, Console(file=output, width=100, force_terminal=False), keyboard.keys)
+    about = question("pending_acceptance")
+    output.hands += [partial(keyboard.type, line) for line in ("d", "1", "")]
+    answer = screen.ask(about, asked(about), URL, lambda: True)
+    assert answer is not None
+    assert answer.choice == "accept"
+    assert "d The Change · t try it" in output.getvalue()
+    assert "+ hello" in output.getvalue()
 
 
 def test_what_is_no_choice_is_said_and_asked_again(ask, output):
@@ -140,7 +157,7 @@ def test_a_number_that_is_needed_is_asked_for_until_it_is_one(ask):
 
 
 def test_an_amount_that_is_needed_is_asked_for_until_it_has_a_unit(keyboard, output):
-    screen = RichScreen("Ada", Console(file=output, width=100, force_terminal=False), keyboard.keys)
+    screen = RichScreen("Ada", console=Console(file=output, width=100, force_terminal=False), keys=keyboard.keys)
     output.hands += [partial(keyboard.type, line) for line in ("extend", "20", "5 USD", "")]
     spent = replace(question("loop_budget_exhausted"), rule=AGENT_BUDGET)
     assert screen.ask(spent, asked(spent), URL, lambda: True).amount == "5 usd"
@@ -173,7 +190,7 @@ def test_the_end_of_the_input_in_the_middle_of_an_answer_asks_no_more(ask, keybo
 
 def test_words_of_others_reach_the_terminal_without_what_moves_it(ask, keyboard, output):
     ask("pending_acceptance", "1", "", description=HOSTILE)
-    screen = RichScreen("Ada", Console(file=output, width=100), keyboard.keys)
+    screen = RichScreen("Ada", console=Console(file=output, width=100), keys=keyboard.keys)
     screen.say(f"#7 {HOSTILE}[bold]: done")
     screen.say(f"{HOSTILE} goes on")
     assert "\x1b" not in output.getvalue()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from irontree.app import App
+from irontree.domain.checks import EXCERPT_CHARACTERS, telling_lines
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
 from irontree.domain.halt import AGENT_ASKS, RED_BEFORE
 from irontree.domain.pictures import NodeLook, svg
 from irontree.domain.plan import Plan
+from irontree.domain.requirements.markdown import parse
 from irontree.domain.spec import changes_of
 from irontree.domain.state import TaskState
 from irontree.domain.values import short_sha
@@ -40,6 +42,10 @@ from irontree.services.views.report import check_defining, criteria_of, evidence
 from irontree.services.work.preflight import diff_of
 from irontree.services.work.prompts import asked_by_agents
 
+CHOICES: Final = "Your Decision"
+"""The title of the choices in the text of a question (`templates/layouts/parts.md`)."""
+DECISIVE_LINES: Final = 5
+
 
 def form_template(reason: str) -> str:
     """The template of the form for a halt reason."""
@@ -51,6 +57,26 @@ def question_text(app: App, question: Question) -> str:
     if question.issue_number is None:
         return _loop_text(app, question)
     return app.renderer.render(form_template(question.reason), form=issue_form(app, question))
+
+
+class QuestionParts(NamedTuple):
+    """The text of a question in parts: one screen to decide by, and what may be looked at besides."""
+
+    lead: str
+    """What is asked, why, what changed, and what each choice does."""
+    details: Mapping[str, str]
+    """The other sections, by their titles."""
+
+
+def parts_of(text: str) -> QuestionParts:
+    """Take the text of a question apart at its sections; what it quotes has none of its own."""
+    lines = text.split("\n")
+    cuts = [(each.start, each.title) for each in parse(lines).sections if each.level == 2]  # noqa: PLR2004 - `##`
+    ends = [*(start for start, _ in cuts[1:]), len(lines)]
+    sections = [(title, "\n".join(lines[start:end])) for (start, title), end in zip(cuts, ends, strict=True)]
+    lead = "\n".join(lines[: cuts[0][0]] if cuts else lines)
+    choices = "\n".join(text for title, text in sections if title == CHOICES)
+    return QuestionParts(f"{lead}\n{choices}", {title: text for title, text in sections if title != CHOICES})
 
 
 def issue_form(app: App, question: Question) -> dict[str, Any]:
@@ -79,6 +105,7 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
         "coverage": criteria_of(app, state, plan, world.nodes[state.task_key]) if plan else (),
         "evidence": evidence_of(app, state),
         "failure": failure,
+        "decisive": _decisive(record.told.output or (failure.output if failure else "")),
         "said": last_words_of(stream),
         "asked": asked_by_agents(stream)[-1] if state.blocking_check == AGENT_ASKS else None,
         "printed": record.told.output if state.blocking_check == RED_BEFORE else "",
@@ -100,6 +127,11 @@ def issue_form(app: App, question: Question) -> dict[str, Any]:
             *((f"skipping this task also skips: {others}",) if (others := skipped_too(app, world, question)) else ()),
         ),
     }
+
+
+def _decisive(output: str) -> str:
+    """The last lines of what a check printed that name what failed."""
+    return "\n".join(line[:EXCERPT_CHARACTERS] for line in telling_lines(output)[-DECISIVE_LINES:])
 
 
 def skipped_too(app: App, world: World, question: Question) -> str:
