@@ -17,6 +17,7 @@ from irontree.app import App
 from irontree.cli.answer import Prepared, fits, option_for
 from irontree.cli.console import forget_keys
 from irontree.cli.looking import Look, show_text
+from irontree.domain.budgets import spoken_time
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.halt import Choice, Need
@@ -104,6 +105,7 @@ class RichScreen:
         self._console = console or Console(highlight=False)
         self._keys = keys
         self._status = self._console.status("")
+        self._doing, self._since = "", 0.0
 
     def say(self, text: str) -> None:
         """Print one line above the progress line."""
@@ -112,8 +114,10 @@ class RichScreen:
         self._console.print(f"[dim]{time.strftime('%H:%M:%S')}[/]  {line}")
 
     def busy(self, text: str) -> None:
-        """Set the progress line at the bottom, with a spinner."""
-        self._status.update(escape(printable(text)))
+        """Set the progress line at the bottom, with a spinner and how long that has taken by now."""
+        if text != self._doing:
+            self._doing, self._since = text, time.monotonic()
+        self._status.update(f"{escape(printable(text))} [dim]{spoken_time(int(time.monotonic() - self._since))}[/]")
         self._status.start()
 
     def close(self) -> None:

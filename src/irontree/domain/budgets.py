@@ -82,10 +82,11 @@ def amount_text(unit: Unit, parts: int) -> str:
         case "tokens":
             return f"{parts} tokens"
         case "time":
-            return _clock(-(-parts // 1000))
+            return spoken_time(-(-parts // 1000))
 
 
-def _clock(seconds: int) -> str:
+def spoken_time(seconds: int) -> str:
+    """`1h 2m 3s`, without what is none."""
     hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60
     shown = (f"{number}{letter}" for number, letter in ((hours, "h"), (minutes, "m"), (rest, "s")) if number)
     return " ".join(shown) or "0s"

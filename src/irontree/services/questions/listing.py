@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final, Literal, NamedTuple
 
 from irontree.app import App
+from irontree.domain.checks import complaint_of
 from irontree.domain.decide import ISSUES_EVERY, Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.external import BY_CHECK
 from irontree.domain.halt import Choice
@@ -16,7 +17,7 @@ from irontree.domain.ids import digest_of
 from irontree.domain.meta import Meta
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import sentence, shell_path
+from irontree.domain.text import few, sentence, shell_path
 from irontree.errors import NotEligible, in_words
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import Funds, read_funds
@@ -24,7 +25,7 @@ from irontree.services.loops.loop import Loop, left_out, loop_of, newest_over_ea
 from irontree.services.proposals.again import UNREADABLE, permission_choice, propose_again, special_choices
 from irontree.services.questions.questions import Question, gate_words, gated, given_up, open_questions, question_about
 from irontree.services.record import World, read_world
-from irontree.services.views.history import request_url_of, say_issue_event, step_command
+from irontree.services.views.history import request_url_of, results_at, say_issue_event, step_command
 from irontree.services.views.overview import title_of, waits_for
 from irontree.services.views.report import done_by
 from irontree.services.work.preflight import SAME_FAILURE
@@ -113,21 +114,29 @@ def _listed(app: App, world: World, question: Question, revisions: Revisions) ->
 
 
 def _said(app: App, state: TaskState) -> str:
-    """The recorded reason and remedy of a block, since the name of a check alone says little.
+    """Why it is asked: the reason and remedy of a block, what failed with its last decisive line, what is to be judged.
 
     For proposed work, the address of its request.
     """
-    if state.phase not in (Phase.BLOCKED, Phase.PENDING) or state.problem:
+    if state.phase not in (Phase.BLOCKED, Phase.PENDING, Phase.TERMINAL) or state.problem:
         return ""
+    if state.phase is Phase.TERMINAL:
+        return _complaint(app, state)
     stream = app.log.read(state.issue_number)
     if state.phase is Phase.PENDING:
         told = stream.records[-1].told
         if state.last_event == "checkup_accept_publication_failed":
             return ". ".join(filter(None, (f"not accepted yet: {told.reason}", told.remedy)))
         url = request_url_of(stream)
-        return f"merge the request {url}: that accepts the work" if url else ""
+        return f"merge the request {url}: that accepts the work" if url else few(told.why)
     told = next((record.told for record in stream.records if record.event.sequence == state.sequence), Meta())
-    return ". ".join(text.rstrip(".") for text in (told.reason, sentence(told.remedy)) if text)
+    failed = _complaint(app, state) if state.blocking_check == SAME_FAILURE else ""
+    return ". ".join(text.rstrip(".") for text in (told.reason, failed, sentence(told.remedy)) if text)
+
+
+def _complaint(app: App, state: TaskState) -> str:
+    report = results_at(app, state.issue_number, state.anchor)
+    return complaint_of(report.failed) if report and report.failed else ""
 
 
 def _left_open(state: TaskState, asked: Sequence[str]) -> str:

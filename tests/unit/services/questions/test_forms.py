@@ -24,6 +24,7 @@ from irontree.services.proposals.sources import propose
 from irontree.services.questions.listing import asked_about
 from irontree.services.questions.pages import _waiting, issue_form, parts_of, question_text
 from irontree.services.questions.questions import question_about, question_of_loop
+from irontree.services.record import read_world
 from tests.support import issues, views
 from tests.support.memory_project import commit_here
 from tests.support.watching import Watched
@@ -316,3 +317,22 @@ def test_what_others_wrote_makes_no_part_of_a_question(scene):
         "Files Changed",
         "The Change",
     ]
+
+
+def test_a_listing_says_why_with_the_last_line_that_decides(scene):
+    scene.checks = ScriptedCheckRunner(lambda *_: 1, output="begins\nAssertionError: hello\nends\n")
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    failed = verify(scene.app, 1)
+    while failed.last_event != "verify_failed_terminal":
+        run(scene.app, 1)
+        failed = verify(scene.app, 1)
+    asked = asked_about(scene.app, read_world(scene.app), (), failed)
+    assert asked.said.endswith("fails: AssertionError: hello")
+
+
+def test_a_listing_says_what_a_person_is_to_judge(scene):
+    scene.publish(MANUAL_TASK)
+    run(scene.app, 1)
+    asked = asked_about(scene.app, read_world(scene.app), (), verify(scene.app, 1))
+    assert asked.said == "only a person can judge: it is friendly"
