@@ -334,5 +334,6 @@ def test_a_listing_says_why_with_the_last_line_that_decides(scene):
 def test_a_listing_says_what_a_person_is_to_judge(scene):
     scene.publish(MANUAL_TASK)
     run(scene.app, 1)
-    asked = asked_about(scene.app, read_world(scene.app), (), verify(scene.app, 1))
+    pending = verify(scene.app, 1)
+    asked = asked_about(scene.app, read_world(scene.app), (), pending)
     assert asked.said == "only a person can judge: it is friendly"
