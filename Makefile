@@ -17,7 +17,7 @@ ONE_AGENT      := $(filter @google/gemini-cli@%,$(NODE_AGENTS)) gemini
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test collect test-agents test-e2e test-scale test-forges check descriptions one-agent format demo soak storms bench mutants lock clean
+.PHONY: help setup test collect test-agents test-e2e test-scale test-forges check descriptions one-agent format demo recording soak storms bench mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ format: $(STAMP) ## put the formatting right
 
 demo: $(STAMP) ## the main job on a sample repository, offline
 	$(BIN)/irontree demo
+
+recording: $(STAMP) ## the picture in the README, from the demo as it is typed and answered
+	$(BIN)/python -m tools.record docs/images/demo.svg
 
 soak: $(STAMP) ## all tests in their longer forms: every kill point, many examples, the stateful model for long (hours)
 	@# Tests that last longer than its limit are the rule here, and its look at their stacks has ended a worker.
