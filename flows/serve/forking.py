@@ -7,6 +7,7 @@ by a socket without a name, so nobody else can give it orders. A forked process 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import importlib
 import json
@@ -29,6 +30,8 @@ from irontree.processes.handing import protect
 
 FORKS: Final = sys.platform == "linux"
 """Elsewhere (macOS) libraries of the system may fail in a process that was forked and not executed."""
+FORK_SERVER, FLOW = "irontree-forks", "irontree-flow"
+_PR_SET_NAME: Final = 15
 PRELOADED: Final = (
     "anyio._backends._asyncio",
     "irontree.adapters",
@@ -135,6 +138,7 @@ def _line(said: Mapping[str, Any]) -> bytes:
 
 def _serve(talk: socket.socket) -> Mapping[str, Any]:
     """Fork for each order until the other side is gone; returns in forked processes alone, with their order."""
+    _show_as(FORK_SERVER)
     _let_go_of_the_parent()
     signal.signal(signal.SIGCHLD, lambda *_: _reap(talk))
     with talk.makefile("rb") as orders:
@@ -152,6 +156,11 @@ def _serve(talk: socket.socket) -> Mapping[str, Any]:
                 given: Mapping[str, Any] = json.loads(order)
                 return given
     os._exit(0)
+
+
+def _show_as(name: str) -> None:
+    """What `ps` and `top` call this process, which has the command line of the one that serves."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
 def _let_go_of_the_parent() -> None:
@@ -176,6 +185,7 @@ def _reap(talk: socket.socket) -> None:
 
 def _run_engine(order: Mapping[str, Any]) -> None:
     """Do in this forked process what `python -m prefect.engine` does in a new one."""
+    _show_as(FLOW)
     os.environ.clear()
     os.environ.update(order["environment"])
     # Whose end this process does not survive: the fork server ends with the process that serves.

@@ -22,7 +22,7 @@ from prefect.states import Scheduled
 from irontree.errors import ServerUnavailable
 from irontree.flows.runs import runs
 from irontree.flows.runs.runs import answer_form, open_question
-from irontree.flows.serve.forking import FORKS
+from irontree.flows.serve.forking import FLOW, FORK_SERVER, FORKS
 from irontree.flows.serve.serving import POOL, Served, Serving, close_queue, drop_missed
 from tests.prefect.harness import logs as stored_logs
 from tests.prefect.sample_flows import note
@@ -168,6 +168,7 @@ def test_without_the_fork_server_its_flows_end_and_so_does_the_serving(client, w
         wait_until((tmp_path / "started").exists)
         [fork_server] = psutil.Process(serving._program.pid).children()
         [working] = fork_server.children()
+        assert (fork_server.name(), working.name()) == (FORK_SERVER, FLOW)
         fork_server.kill()
         assert gone([working])
         wait_until(lambda: not serving.alive())

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import psutil
 
+from irontree.flows.serve.forking import FLOW, FORK_SERVER
 from tools.storms import oracle, project
 from tools.storms.project import DOCUMENT, KINDS, Place, git
 
@@ -29,7 +30,7 @@ QUIET_TURNS: Final = 25
 PREFERRED: Final = ("accept", "go-on", "approve", "verify", "retry", "extend", "allow")
 """Of the answers to a question, the first that there is: all but those that give work up."""
 LOCKED: Final = re.compile(r"the remote is locked by (\S+remote\.git/\S+\.lock); if it stays .*remove the file")
-TARGETS: Final = ("everything", "group", "terminal", "server", "flow", "git", "agent", "any")
+TARGETS: Final = ("everything", "group", "terminal", "server", "forks", "flow", "git", "agent", "any")
 POINTS: Final = (
     "project/.mino/config.yml",
     "project/.mino/plans/*.yml",
@@ -471,4 +472,6 @@ def _class(process: psutil.Process, terminal: int) -> str:
         return "git"
     if "agent.sh" in line or name == "sleep":
         return "agent"
-    return "flow" if "python" in name else "other"
+    if name == FORK_SERVER:
+        return "forks"
+    return "flow" if "python" in name or name == FLOW else "other"
