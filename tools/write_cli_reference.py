@@ -6,18 +6,18 @@ import os
 import re
 from pathlib import Path
 
-from irontree.cli.main import VERBS, top_parser, verb_parser
+from irontree.cli.main import PAGES, VERBS, help_text
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference-cli.md"
 WIDTH = "100"
 
 
 def help_texts() -> dict[str, str]:
-    """What `irontree --help` (under the name `irontree`) and `irontree VERB --help` print, 100 columns wide."""
+    """What `irontree --help` (under the name `irontree`) and `irontree help TOPIC` print, 100 columns wide."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = WIDTH
     try:
-        return {"irontree": top_parser().format_help()} | {verb: verb_parser(verb).format_help() for verb in VERBS}
+        return {"irontree": help_text()} | {topic: help_text(topic) for topic in (*PAGES, *VERBS)}
     finally:
         os.environ.pop("COLUMNS")
         if before is not None:

@@ -228,7 +228,7 @@ def deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
     except ObjectNotFound as error:
         raise ServerUnavailable(
             f"The Prefect server has no deployment {deployment}.",
-            remedy="Serve it (`irontree task resume LOOP_ID` does), or deploy it (`prefect deploy --all`).",
+            remedy="Serve it (`irontree resume LOOP_ID` does), or deploy it (`prefect deploy --all`).",
         ) from error
 
 

@@ -171,7 +171,7 @@ class TerminalSession:
         """
         active = self._app.lease.holder()
         if active and active.what != loop_id:
-            raise Busy(f"loop {active.what} is at work here", remedy=f"look on: irontree task resume {active.what}")
+            raise Busy(f"loop {active.what} is at work here", remedy=f"look on: irontree resume {active.what}")
         return take_up(self._app, loop_id)
 
     def run_of_loop(self, loop_id: str) -> RunInfo | None:

@@ -328,7 +328,7 @@ def require_server(app: App) -> Mapping[str, str]:
     if environment is None:
         raise ServerUnavailable(
             "no Prefect server runs here, and none is configured",
-            remedy="`irontree serve` or `irontree task resume` starts one; or set PREFECT_API_URL or prefect.api_url",
+            remedy="`irontree serve` or `irontree resume` starts one; or set PREFECT_API_URL or prefect.api_url",
         )
     return environment
 

@@ -152,13 +152,13 @@ def require_settled(repository: GitRepository) -> None:
     if repository.importing:
         raise EnvironmentRefused(
             f"the import of {repository.importing} into {repository.root} has not ended",
-            remedy=f"type it again: irontree import {shell_path(repository.importing)}",
+            remedy=f"type it again: irontree move import {shell_path(repository.importing)}",
         )
     if repository.moved_to:
         raise EnvironmentRefused(
             f"{repository.root} was given up as the home of its log: it was exported to {repository.moved_to}",
             remedy="work where that was imported; only if it never was and never will be, take it back: "
-            f"irontree import {shell_path(repository.moved_to)}",
+            f"irontree move import {shell_path(repository.moved_to)}",
         )
 
 

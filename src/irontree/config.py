@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -342,6 +343,17 @@ def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, s
     for dotted, value in values.items():
         _set(document, dotted.split("."), value, (comments or {}).get(dotted))
     _write(path, document)
+
+
+def set_setting(path: Path, name: str, text: str) -> None:
+    """Set one key from the *text* of a command line, keeping the file's comments; raises as `write_config`.
+
+    Where the setting takes no text it is read as YAML: a number, true, a list; `null` and `[…]` always are.
+    """
+    if text[:1] not in ("[", "{") and text not in ("null", "~"):
+        with suppress(ConfigRefused):  # what is wrong is said of the value that the text stands for
+            return write_config(path, {name: text})
+    return write_config(path, {name: _parsed(f"value: {text}", name)["value"]})
 
 
 def add_permissions(path: Path, rules: Sequence[PermissionRule]) -> None:

@@ -226,7 +226,7 @@ def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_o
     witness.wait_until_all_are_gone()
     with pytest.raises(ServerUnavailable, match="has ended") as refusal:
         follower(held.toy.app, terminal, loop_id).follow()
-    assert f"irontree task resume {loop_id}" in refusal.value.remedy
+    assert f"irontree resume {loop_id}" in refusal.value.remedy
     assert runs.taken_up(client, held.toy.id) != ()
     terminal.__exit__(None, None, None)
     assert runs.taken_up(client, held.toy.id) == ()

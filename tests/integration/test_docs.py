@@ -160,7 +160,7 @@ def test_the_tutorial_can_be_followed_from_its_first_line_to_its_last(reader: Re
     reader.follow(*before)
     reader.step_by_step()
     reader.follow(*steps[len(before) + 1 :])
-    assert reader.done[-1] == "irontree events issue-1"
+    assert reader.done[-1] == "irontree show issue-1 --events"
 
 
 @pytest.mark.parametrize("guide", [guide for guide in GUIDES if guide.name in BEGINS], ids=lambda guide: guide.stem)

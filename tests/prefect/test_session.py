@@ -197,7 +197,7 @@ def test_the_first_ctrl_c_lets_the_step_finish_and_says_how_to_go_on(held, worki
     assert working.end() == 130
     assert held.events() == ["task_published", "run_started", "run_completed"]
     resume = working.said.splitlines()[-1]
-    assert resume.startswith("Go on with: irontree task resume ")
+    assert resume.startswith("Go on with: irontree resume ")
     words = resume.partition("irontree ")[2].split()
     with typed(held.root, words, {"PREFECT_API_URL": api_url}, tmp_path / "second") as again:
         assert again.end() == 0, again.said
@@ -213,7 +213,7 @@ def test_the_second_ctrl_c_kills_the_agent_keeps_its_work_and_gives_the_attempt_
     assert held.events() == ["task_published", "run_started", "run_interrupted"]
     assert held.state().attempt_count == 0
     assert "half" in git(held.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")
-    assert working.said.splitlines()[-1].startswith("Go on with: irontree task resume ")
+    assert working.said.splitlines()[-1].startswith("Go on with: irontree resume ")
     of_work = [run for run in runs.taken_up(client, held.id) if {"number", "loop_id"} & run.parameters.keys()]
     assert of_work == []  # a janitor may be due
     assert faults(held.app) == []

@@ -1,4 +1,4 @@
-"""Answers that are given on the command line, with `--answer`, before anything asks."""
+"""Answers in words: with `--answer`, before anything asks, and behind `irontree answer ISSUE`."""
 
 from __future__ import annotations
 
@@ -90,6 +90,15 @@ def expected_numbers(nodes: Sequence[PlanNode], states: Mapping[str, TaskState])
     return {key: states[key].issue_number if key in states else next(after) for key in order}
 
 
+def read_choice(words: str, *, for_loop: bool, begin: str) -> Answer:
+    """The answer that `retry:3` or `send-back: too short` makes, not yet attributed to a user.
+
+    Raises AnswerRefused for what could never be one; *begin* is what stands before it on the command line.
+    """
+    name, _, rest = words.partition(":")
+    return _made(f"`{begin}{words}`", begin, _choice(f"`{begin}{words}`", name.strip(), for_loop=for_loop), rest)
+
+
 def _prepared(text: str) -> Prepared:
     match = _FORM.fullmatch(text.strip())
     if not match:
@@ -97,36 +106,37 @@ def _prepared(text: str) -> Prepared:
             f"--answer {text!r} is not understood", remedy="write it like 'issue-7=accept:note' or 'loop=extend:20'"
         )
     number, key = int(match["number"]) if match["number"] else None, match["key"] or ""
-    choice = _choice(text, match["choice"], for_loop=number is None and not key)
-    answer = _filled(text, key or _target(number), choice, (match["rest"] or "").strip())
-    return Prepared(text, number, key, answer)
+    shown = f"--answer {text!r}"
+    choice = _choice(shown, match["choice"], for_loop=number is None and not key)
+    return Prepared(text, number, key, _made(shown, f"{key or _target(number)}=", choice, match["rest"] or ""))
 
 
-def _filled(text: str, target: str, choice: Choice, rest: str) -> Answer:
-    """The choice with the value it needs and a note, parsed from *rest*, which follows the choice in *text*."""
+def _made(shown: str, begin: str, choice: Choice, rest: str) -> Answer:
+    """The choice with the value it needs and a note, parsed from *rest*, which follows the choice in *shown*."""
+    rest = rest.strip()
     needed = next((need for need in choice.needs if need != "note"), None)
     if needed is None:
         if choice.needs and not rest:
-            raise _incomplete(text, target, choice, "note")
+            raise _incomplete(shown, begin, choice, "note")
         return Answer(choice.name, by="", note=rest)
     value, _, note = rest.partition(":")
     if choice.name == "extend" and amount_of(value):
         return Answer(choice.name, by="", amount=value.strip(), note=note)
     if not VALUES[needed].fullmatch(value.lower()):
-        raise _incomplete(text, target, choice, needed)
+        raise _incomplete(shown, begin, choice, needed)
     if needed == "count":
         return Answer(choice.name, by="", count=int(value), note=note)
     return Answer(choice.name, by="", revision=value.lower(), note=note)
 
 
-def _incomplete(text: str, target: str, choice: Choice, need: Need) -> AnswerRefused:
-    example = f"{target}={_words(choice)}"
+def _incomplete(shown: str, begin: str, choice: Choice, need: Need) -> AnswerRefused:
+    example = f"{begin}{_words(choice)}"
     if choice.name == "extend":
         return AnswerRefused(
-            f"--answer {text!r} needs a count from 1 to 50, or an amount with its unit",
-            remedy=f"for transitions {example}; for what agents may spend loop=extend:'{EXAMPLES['money']}'",
+            f"{shown} needs a count from 1 to 50, or an amount with its unit",
+            remedy=f"for transitions {example}; for what agents may spend {begin}extend:'{EXAMPLES['money']}'",
         )
-    return AnswerRefused(f"--answer {text!r} needs a {need}", remedy=f"for example {example}")
+    return AnswerRefused(f"{shown} needs a {need}", remedy=f"for example {example}")
 
 
 def _target(number: int | None) -> str:
@@ -137,11 +147,9 @@ def _words(choice: Choice, example: Mapping[Need, str] = MappingProxyType({})) -
     return ":".join((choice.name, *(example.get(need, _EXAMPLE[need]) for need in choice.needs)))
 
 
-def _choice(text: str, name: str, *, for_loop: bool) -> Choice:
+def _choice(shown: str, name: str, *, for_loop: bool) -> Choice:
     asked_of = "loop" if for_loop else "issue"
     known = {choice.name: choice for rule in RULES if rule.asked_of == asked_of for choice in rule.choices}
     if name not in known:
-        raise AnswerRefused(
-            f"--answer {text!r}: there is no answer “{name}”", remedy=f"one of {', '.join(sorted(known))}"
-        )
+        raise AnswerRefused(f"{shown}: there is no answer “{name}”", remedy=f"one of {', '.join(sorted(known))}")
     return known[name]

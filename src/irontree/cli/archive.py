@@ -1,4 +1,4 @@
-"""`irontree export` and `import`: pack the home of a repository and give it up, or make this clone the home (R21)."""
+"""`irontree move export|import FILE`: pack the home of a repository and give it up, or make a clone the home (R21)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from irontree.bootstrap import open_set_aside, results_of
 from irontree.cli.context import Context, Verb
 from irontree.cli.drive import says_yes
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing, next_commands, soundness
-from irontree.cli.parser import JSON, argument, wait
+from irontree.cli.parser import JSON, UsageError, argument, wait
+from irontree.domain import typed
 from irontree.domain.checks import DETECTION, commands_for
 from irontree.domain.gates import name_of, names
 from irontree.domain.plan import ExecutionPolicy, Plan
@@ -80,8 +81,10 @@ def exported_blocks(archive: Path, manifest: Manifest) -> Iterator[OutputBlock]:
     count = f"{sum(manifest.events.values())} event(s), {len(manifest.files)} file(s)"
     given_up = f"{manifest.home} is given up: nothing works on its issues from here any more"
     yield TextLines((Cell(f"Wrote {archive}: {count}", "title"), given_up))
-    yield from listing((f"irontree import {archive.name}", "irontree status"), "command", "Next, in a clone elsewhere")
-    back = f"irontree import {archive}   # only if it was imported nowhere else, and never will be"
+    yield from listing(
+        (f"irontree move import {archive.name}", "irontree status"), "command", "Next, in a clone elsewhere"
+    )
+    back = f"irontree move import {archive}   # only if it was imported nowhere else, and never will be"
     yield from listing((back,), "command", "To take it back here")
 
 
@@ -124,7 +127,7 @@ def _events(app: App) -> dict[str, int]:
     return issues | {loop_id: app.loops.read(loop_id).highest_sequence for loop_id in app.loops.ids()}
 
 
-# --- `irontree import FILE`
+# --- `irontree move import FILE`
 
 
 class Imported:
@@ -137,7 +140,7 @@ class Imported:
         self.commands = tuple(dict.fromkeys(_commands(app, planned)))
         self.open = tuple(_open_points(planned, repository))
         self.findings = audit(app)
-        self.next = (*(f"irontree task resume {loop.id}" for loop in open_loops(app)), "irontree status")
+        self.next = (*(typed.resume(loop.id) for loop in open_loops(app)), "irontree status")
 
     def as_json(self) -> dict[str, Any]:
         """The documented JSON keys."""
@@ -289,16 +292,31 @@ def _pull(repository: GitRepository) -> str:
     return "git pull" if repository.committed(CONFIG) is not None else f"git add {STATE_FOLDER} && git pull"
 
 
+_ACTIONS: Final = {"export": run_export, "import": run_import}
+
+
+def run(context: Context) -> int:
+    """Export or import, as the action says."""
+    options = context.options
+    if options.action == "export" and (options.approve or options.trust):
+        raise UsageError("--approve and --trust belong to move import")
+    return _ACTIONS[options.action](context)
+
+
 VERBS: Final = {
-    "export": Verb(
-        run_export, argument("file", metavar="FILE", type=Path, help="the archive to write (a tar file)"), wait(), JSON
-    ),
-    "import": Verb(
-        run_import,
-        argument("file", metavar="FILE", type=Path, help="the archive that `irontree export` wrote"),
-        argument("--approve", metavar="NAME", help="take in exactly the archive that has this name, for scripts"),
+    "move": Verb(
+        run,
         argument(
-            "--trust", action="store_true", help="ask nothing, and let its approvals and results of checks count here"
+            "action",
+            choices=tuple(_ACTIONS),
+            help="pack the home and give it up here; or make this clone the home of what was packed",
+        ),
+        argument("file", metavar="FILE", type=Path, help="the archive, a tar file"),
+        argument("--approve", metavar="NAME", help="import: take in exactly the archive with this name, for scripts"),
+        argument(
+            "--trust",
+            action="store_true",
+            help="import: ask nothing, and let its approvals and results of checks count here",
         ),
         wait(),
         JSON,

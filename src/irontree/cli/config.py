@@ -1,4 +1,4 @@
-"""`irontree config`: every setting, its value and origin; `irontree completion`: shell completion scripts."""
+"""`irontree config`: every setting, its value and origin; `get`, `set` and `explain` one; its schemas."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import shtab
 from pydantic import BaseModel
 
 from irontree.app import App
 from irontree.cli.context import Context, Verb
 from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines
-from irontree.cli.parser import JSON, OK, argument
-from irontree.config import Config, load_config
+from irontree.cli.parser import JSON, OK, UsageError, argument
+from irontree.config import Config, load_config, set_setting
 from irontree.domain.plan import Plan, PublishPolicy
+from irontree.domain.text import sentence, suggestion
 from irontree.domain.values import Section
-from irontree.errors import EnvironmentRefused
+from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible
+from irontree.store.layout import Layout
 
 UNSET: Final = "(unset)"
 SCHEMAS: Final[dict[str, type[BaseModel]]] = {"schema": Config, "plan-schema": Plan}
@@ -36,17 +37,90 @@ class ConfigEntry:
     description: str
 
 
-def run_config(context: Context) -> int:
-    """Print all settings, or a schema, which needs no repository."""
-    if context.options.what:
-        context.console.dump(SCHEMAS[context.options.what].model_json_schema(by_alias=True))
-        return 0
+def run(context: Context) -> int:
+    """Print all settings, do with one what the options say, or print a schema, which needs no repository."""
+    options = context.options
+    _require_fit(options)
+    if options.what in SCHEMAS:
+        context.console.dump(SCHEMAS[options.what].model_json_schema(by_alias=True))
+        return OK
     app = context.look()
-    path = app.repository.root / ".mino" / "config.yml"
+    path = Layout(app.repository.root).config
+    if options.what == "set":
+        return _set(context, app, path)
     settings = tuple(settings_of(load_config(path)))
-    target = _target(app)
-    context.console.show(lambda: as_json(path, settings, target), blocks(path, settings, target))
-    return 0
+    if options.what is None:
+        target = _target(app)
+        context.console.show(lambda: as_json(path, settings, target), blocks(path, settings, target))
+        return OK
+    chosen = _named(settings, options.name)
+    shown = _got(chosen, options.name) if options.what == "get" else _explained(chosen, options.name)
+    context.console.show(lambda: {"settings": [asdict(one) | {"default": _DEFAULTS[one.key]} for one in chosen]}, shown)
+    return OK
+
+
+def _require_fit(options: argparse.Namespace) -> None:
+    what = options.what
+    if what in ("get", "set") and not options.name:
+        raise UsageError(f"config {what} needs the name of a setting: irontree config {what} run.max_retry_count")
+    if what == "set" and options.value is None:
+        raise UsageError(f"config set needs a value: irontree config set {options.name} VALUE")
+    if options.value is not None and what != "set":
+        raise UsageError(f"config {what} takes no value: {options.value!r}")
+    if options.name and what in SCHEMAS:
+        raise UsageError(f"config {what} is of all settings; leave {options.name!r} out")
+
+
+def _named(settings: tuple[ConfigEntry, ...], name: str | None) -> tuple[ConfigEntry, ...]:
+    """The setting with that name, or those of a section; all without a name. Raises NotEligible if there is none."""
+    found = tuple(one for one in settings if name in (None, one.key) or one.key.startswith(f"{name}."))
+    if not found:
+        close = suggestion(name or "", [one.key for one in settings])
+        raise NotEligible(f"there is no setting {name}{close}", remedy="`irontree config` lists them")
+    return found
+
+
+def _got(chosen: tuple[ConfigEntry, ...], name: str) -> Iterator[OutputBlock]:
+    """The value alone, as a script reads it; of a section, its settings with their values."""
+    if [one.key for one in chosen] == [name]:
+        yield TextLines((_shown(chosen[0].value),))
+    else:
+        yield _table(chosen)
+
+
+def _explained(chosen: tuple[ConfigEntry, ...], name: str | None) -> Iterator[OutputBlock]:
+    """What each setting means; of one that is named, its value and its default too."""
+    if [one.key for one in chosen] != [name]:
+        yield Table(("KEY", "WHAT IT MEANS"), tuple((one.key, one.description) for one in chosen))
+        return
+    [one] = chosen
+    default = _shown(_DEFAULTS[one.key])
+    value = f"Now: {_shown(one.value)}" + ("" if one.origin == "file" else ", which is the default")
+    more = (f"Default: {default}",) if one.origin == "file" else ()
+    yield TextLines((Cell(one.key, "title"), sentence(one.description), value, *more))
+    yield TextLines((Cell(f"To change it: irontree config set {one.key} VALUE", "faint"),))
+
+
+def _set(context: Context, app: App, path: Path) -> int:
+    """Write the value into the file, if it is valid there, and say what becomes of approved work."""
+    name, value = context.options.name, context.options.value
+    before = _digest(app)
+    set_setting(path, name, value)
+    again = _digest(context.look()) != before
+    [one] = _named(tuple(settings_of(load_config(path))), name)
+    note = (Cell("Work that was approved before asks for approval again, with this change.", "asks"),) if again else ()
+    context.console.show(
+        lambda: asdict(one) | {"needs_approval": again}, [TextLines((f"{one.key}: {_shown(one.value)}", *note))]
+    )
+    return OK
+
+
+def _digest(app: App) -> str | None:
+    """What an approval of work would name of the settings; `None` if it cannot be told now."""
+    try:
+        return app.policy(None).digest
+    except (EnvironmentRefused, ConfigRefused):
+        return None
 
 
 def settings_of(section: Section, above: tuple[str, ...] = ()) -> Iterator[ConfigEntry]:
@@ -75,13 +149,17 @@ def blocks(path: Path, settings: tuple[ConfigEntry, ...], target: PublishPolicy 
     """The human-readable output."""
     there = "" if path.is_file() else " (not there: everything has its default)"
     yield TextLines((f"{path}{there}",))
-    yield Table(("KEY", "FROM", "VALUE"), tuple(_row(setting) for setting in settings))
-    yield TextLines((Cell("What each of them means: irontree config --json", "faint"),))
+    yield _table(settings)
+    yield TextLines((Cell("What each of them means: irontree config explain", "faint"),))
     if target:
         where = (
             f"{target.remote} {target.target_branch}" if target.remote else f"the local branch {target.target_branch}"
         )
         yield TextLines((f"Verified code goes to {where}.",))
+
+
+def _table(settings: tuple[ConfigEntry, ...]) -> Table:
+    return Table(("KEY", "FROM", "VALUE"), tuple(_row(setting) for setting in settings))
 
 
 def _row(setting: ConfigEntry) -> tuple[Cell | str, ...]:
@@ -113,47 +191,18 @@ def _target(app: App) -> PublishPolicy | None:
         return None
 
 
-# --- `irontree completion SHELL`: a script that lets the shell complete verbs, options and file names
-
-
-_PATHS: Final = {"intent": shtab.FILE, "file": shtab.FILE, "folder": shtab.DIRECTORY}
-"""Names (argparse `dest`) of arguments that take a path."""
-SHELLS = tuple(shell for shell in shtab.SUPPORTED_SHELLS if shell in ("bash", "zsh", "fish"))
-
-
-def run_completion(context: Context) -> int:
-    """Print the script; no repository is needed."""
-    context.console.write(f"{shtab.complete(whole_parser(), context.options.shell)}\n")
-    return OK
-
-
-def whole_parser() -> argparse.ArgumentParser:
-    """One parser with all verbs; every other command imports the module of its own verb only."""
-    from irontree.cli.main import VERBS, fill_parser
-
-    parser = argparse.ArgumentParser(prog="irontree")
-    verbs = parser.add_subparsers(metavar="VERB")
-    for verb, text in VERBS.items():
-        fill_parser(verb, filled := verbs.add_parser(verb, help=text))
-        for action in filled._actions:  # noqa: SLF001  (argparse has no public way)
-            if completes := _PATHS.get(action.dest):
-                action.complete = completes  # type: ignore[attr-defined]
-    return parser
-
-
+_DEFAULTS: Final = {setting.key: setting.value for setting in settings_of(Config())}
 VERBS: Final = {
     "config": Verb(
-        run_config,
+        run,
         argument(
             "what",
             nargs="?",
-            choices=tuple(SCHEMAS),
-            help="print a JSON Schema instead: of .mino/config.yml, or of the plans below .mino/plans/",
+            choices=("get", "set", "explain", *SCHEMAS),
+            help="one setting or section; or a JSON Schema: of .mino/config.yml, or of the plans below .mino/plans/",
         ),
+        argument("name", metavar="NAME", nargs="?", help="a setting, such as run.max_retry_count"),
+        argument("value", metavar="VALUE", nargs="?", help="set: as text, or in the notation of the file"),
         JSON,
-    ),
-    "completion": Verb(
-        run_completion,
-        argument("shell", choices=SHELLS, help="how to load its script: docs/how-to/complete-in-the-shell.md"),
-    ),
+    )
 }

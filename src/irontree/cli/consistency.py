@@ -11,6 +11,7 @@ from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing
 from irontree.cli.parser import JSON, argument
+from irontree.domain import typed
 from irontree.domain.state import TaskState
 from irontree.domain.text import counted
 from irontree.errors import RemoteFailed
@@ -118,7 +119,7 @@ def _recorded(done: service.Reconciliation) -> Iterator[AuditFinding]:
 
 def _what_accepts(app: App, number: int) -> str:
     url = request_url_of(app.log.read(number))
-    return f"merge {url}" if url else f"irontree checkup accept issue-{number}"
+    return f"merge {url}" if url else typed.accept(number)
 
 
 def _restored(one: Restoration) -> tuple[str, str]:

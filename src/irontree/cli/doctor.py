@@ -22,13 +22,14 @@ from irontree.cli.init import access_line
 from irontree.cli.output import Cell, OutputBlock, Style, Table
 from irontree.cli.parser import JSON, OK, REFUSED, argument
 from irontree.cli.trial import try_now
-from irontree.domain.checks import excerpt, trouble_without_work
+from irontree.domain.checks import configured_checks, excerpt, trouble_without_work
 from irontree.domain.places import PlaceSpec
-from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
-from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository
+from irontree.domain.plan import KNOWN_AGENTS, AgentSpec, ExecutionPolicy
+from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, NotEligible
 from irontree.ports import Blocker
 from irontree.repository.git import require_new_git
 from irontree.services.consistency.audit import audit
+from irontree.services.execution.trial import top_level
 from irontree.services.record import read_world
 from irontree.services.views.checkout import lagging, not_part_of_work, targets, unpushed
 from irontree.services.views.overview import backup_trouble
@@ -52,8 +53,8 @@ class Examined:
 def run(context: Context) -> int:
     """Print what was examined; exit code 1 if anything prevents work."""
     found = (*machine(os.environ), *repository(context, os.environ))
-    if context.options.run:
-        found = (*found, *_tried(context))
+    if context.options.run is not None:
+        found = (*found, *_tried(context, context.options.run))
     bad = any(item.verdict == "bad" for item in found)
     context.console.show(lambda: {"ok": not bad, "findings": [asdict(item) for item in found]}, blocks(found))
     return REFUSED if bad else OK
@@ -177,14 +178,14 @@ def repository(context: Context, environment: Mapping[str, str]) -> Iterator[Exa
     yield from _runway(app, environment)
     yield from _forge(app)
     yield from left_behind(app)
-    yield _log(app)
+    yield from _log(app)
 
 
-def _tried(context: Context) -> Iterator[Examined]:
-    """How set-up and the configured checks come out without any change of the code; they are run for this."""
+def _tried(context: Context, only: str) -> Iterator[Examined]:
+    """How set-up and the configured checks, or *only* one, come out without any change; they are run for this."""
     try:
         app = context.open()
-        results = try_now(app, app.policy(None))
+        results = try_now(app, _with_check(app, only) if only else app.policy(None))
     except IrontreeError as error:
         yield _bad("checks", error)
         return
@@ -194,6 +195,17 @@ def _tried(context: Context) -> Iterator[Examined]:
         trouble = trouble_without_work(result)
         printed = "" if result.passed or result.output.count("\n") < 2 else f"\n{excerpt(result)}"  # noqa: PLR2004
         yield Examined("bad" if trouble else "good", f"check {result.name}", f"{trouble or 'passes'}{printed}")
+
+
+def _with_check(app: App, name: str) -> ExecutionPolicy:
+    """The settings with that check alone. Raises NotEligible if there is none of that name."""
+    policy = app.policy(None)
+    checks = configured_checks(policy, top_level(app.repository.root))
+    chosen = tuple(check for check in checks if check.name == name)
+    if not chosen:
+        known = ", ".join(check.name for check in checks)
+        raise NotEligible(f"there is no check {name}", remedy=f"one of {known}" if known else "")
+    return policy.model_copy(update={"checks": chosen})
 
 
 def _bad(what: str, error: IrontreeError) -> Examined:
@@ -291,17 +303,25 @@ def left_behind(app: App) -> Iterator[Examined]:
         yield Examined("note", "git lock", lock.what, lock.remedy)
 
 
-def _log(app: App) -> Examined:
+def _log(app: App) -> Iterator[Examined]:
+    """The findings of `irontree audit`, or in one line that there are none."""
     found = audit(app)
-    if found:
-        return Examined("bad", "event log", f"{len(found)} finding(s), the first: {found[0].line()}", "irontree audit")
-    return Examined("good", "event log", f"sound: {len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s)")
+    for item in found:
+        yield Examined("bad", "event log", f"{item.where}: {item.what}", item.remedy)
+    if not found:
+        yield Examined("good", "event log", f"sound: {len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s)")
 
 
 VERBS: Final = {
     "doctor": Verb(
         run,
-        argument("--run", action="store_true", help="also run set-up and the checks once, where they will run"),
+        argument(
+            "--run",
+            metavar="CHECK",
+            nargs="?",
+            const="",
+            help="also run set-up and the checks once, or this one alone, where they will run",
+        ),
         JSON,
     )
 }

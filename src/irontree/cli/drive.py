@@ -150,7 +150,7 @@ _HOW_TO_GO_ON: Final = {
     "called off": "Its run was cancelled in Prefect. Go on with",
     "viewed": "Look on again with",
 }
-"""The words printed before `irontree task resume`, by how following the loop ended."""
+"""The words printed before `irontree resume`, by how following the loop ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +310,7 @@ class Drive:
         if status == "cancelled":
             self._say(f"Loop {loop_id} cancelled.")
             return REFUSED
-        self._say(f"{_HOW_TO_GO_ON[status]}: {program_for(self.app.repository.root)} task resume {loop_id}")
+        self._say(f"{_HOW_TO_GO_ON[status]}: {program_for(self.app.repository.root)} resume {loop_id}")
         return REFUSED if status in ("halted", "called off") else INTERRUPTED
 
     def _tell_left_open(self, loop_id: str) -> None:

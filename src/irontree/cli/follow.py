@@ -6,9 +6,9 @@ import select
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,6 +17,7 @@ from irontree.app import App
 from irontree.cli.answer import Prepared, fits, option_for
 from irontree.cli.console import forget_keys
 from irontree.cli.looking import Look, show_text
+from irontree.domain import typed
 from irontree.domain.budgets import spoken_time
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
@@ -38,8 +39,7 @@ from irontree.services.views.history import results_at, say_issue_event, say_loo
 from irontree.services.views.overview import title_of
 
 if TYPE_CHECKING:
-    from irontree.flows.runs.runs import FormQuestion as Form
-    from irontree.flows.runs.runs import RunInfo
+    from irontree.flows.runs.runs import FormQuestion, RunInfo
     from irontree.flows.serve.session import TerminalSession
 
 KEY_WAIT = 0.3
@@ -64,6 +64,18 @@ def _nothing(_: Question) -> Sequence[Look]:
     return ()
 
 
+class Form(Protocol):
+    """What a question looks like: that of a run, or the same without a server."""
+
+    @property
+    def description(self) -> str:
+        """The text, in Markdown."""
+
+    @property
+    def choices(self) -> Collection[str]:
+        """The labels of the choices that are offered."""
+
+
 class PlainScreen:
     """Plain lines for a pipe or a log; not interactive."""
 
@@ -83,7 +95,7 @@ class PlainScreen:
 
     def ask(self, question: Question, asked: Form, url: str, still_open: StillOpen) -> Answer | None:  # noqa: ARG002
         """Show the question and the commands that answer it: no user is here, and its page ends with this command."""
-        resume = f"{self._program} task resume {question.loop_id}"
+        resume = f"{self._program} resume {question.loop_id}"
         legal = _legal(question, asked)
         ways = "".join(f"  {resume} {option_for(question, choice)}\n" for choice in legal)
         self._output.write(f"\n{asked.description}\n\nNobody is here to answer. Go on with one of:\n{ways}")
@@ -128,7 +140,8 @@ class RichScreen:
         """Show the question and wait until it is answered here or elsewhere, whichever comes first."""
         self._status.stop()
         show_text(self._console, "Your decision", _without_choices(asked))
-        self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
+        if url:
+            self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
         legal = _legal(question, asked)
         forget_keys(self._keys)
         chosen = self._choose(legal, self._looks(question), still_open)
@@ -156,6 +169,17 @@ class RichScreen:
             amount=given.get("amount"),
             question=question.key,
         )
+
+    def pick(self, title: str, rows: Sequence[str]) -> int | None:
+        """Have one of *rows* chosen by its number; `None` at end of input."""
+        self._console.print(escape(printable(title)))
+        for number, row in enumerate(rows, start=1):
+            self._console.print(f"  [bold]{number}[/]  {escape(printable(row))}")
+        numbers = [str(number) for number in range(1, len(rows) + 1)]
+        typed = self._read(
+            "Which one", "That is no number of them.", lambda line: line.strip() in numbers, lambda: True
+        )
+        return None if typed is None else int(typed) - 1
 
     def _choose(
         self, legal: tuple[Choice, ...], looks: Sequence[Look], still_open: StillOpen
@@ -406,7 +430,7 @@ class Follower:
         self._give(question, answer, asked)
         return True
 
-    def _ask(self, question: Question, asked: Form) -> Answer | None:
+    def _ask(self, question: Question, asked: FormQuestion) -> Answer | None:
         try:
             url = self.session.url(asked.run_id)
             return self.screen.ask(question, asked, url, lambda: self._question() == question)
@@ -414,7 +438,7 @@ class Follower:
             self._left = True
             return None
 
-    def _give(self, question: Question, answer: Answer, asked: Form) -> None:
+    def _give(self, question: Question, answer: Answer, asked: FormQuestion) -> None:
         try:
             self.session.answer(question, answer, asked)
         except AnswerRefused as error:
@@ -472,4 +496,4 @@ class Follower:
         return None
 
     def _go_on_hint(self) -> str:
-        return f"go on with: irontree task resume {self.loop_id}"
+        return f"go on with: {typed.resume(self.loop_id)}"

@@ -12,7 +12,7 @@ from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.loops import budget_blocks, budgets_json
 from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines, Verbatim, listing, next_commands
-from irontree.cli.parser import ISSUE, JSON, OK, argument
+from irontree.cli.parser import ISSUE, JSON, OK, UsageError, argument
 from irontree.cli.status import STYLES
 from irontree.cli.steps import UNDELIVERED, event_json
 from irontree.domain.checks import CheckResult, Coverage
@@ -70,7 +70,17 @@ class IssueDetails:
         self.budgets = read_funds(app, world, every).of_issue(state)
 
 
-def run_show(context: Context) -> int:
+def run(context: Context) -> int:
+    """Print everything that is known, or the one view that the options ask for."""
+    options = context.options
+    views = {"--events": options.events, "--report": options.report, "--why": options.why, "--diff": options.diff}
+    chosen = [name for name, given in views.items() if given]
+    if len(chosen) > 1:
+        raise UsageError(f"one of {', '.join(chosen)} at a time")
+    return _VIEWS.get("".join(chosen), show_everything)(context)
+
+
+def show_everything(context: Context) -> int:
     """Print everything that is known."""
     app = context.look()
     world = read_world(app)
@@ -242,7 +252,7 @@ def _attempt(begun: RunStarted | None) -> str:
     return f", attempt {begun.attempt_count}" if begun else ""
 
 
-# --- `irontree events ISSUE`
+# --- `irontree show ISSUE --events`
 
 
 def run_events(context: Context) -> int:
@@ -282,7 +292,7 @@ def event_blocks(stream: Stream) -> Iterator[OutputBlock]:
     yield from listing((f"{problem.path}: {problem.what}" for problem in stream.problems), "bad", "Cannot be read")
 
 
-# --- `irontree report ISSUE`: the check results of its commit, in human-readable form
+# --- `irontree show ISSUE --report`: the check results of its commit, in human-readable form
 
 
 def run_report(context: Context) -> int:
@@ -311,7 +321,7 @@ def _without(app: App, state: TaskState) -> NotEligible:
     )
 
 
-# --- `irontree why ISSUE`
+# --- `irontree show ISSUE --why`
 
 
 _STYLE: Final[dict[TaskStanding, Style]] = {
@@ -345,14 +355,15 @@ def why_blocks(found: Explanation) -> Iterator[OutputBlock]:
     yield from listing(found.events, title="What happened last")
 
 
+_VIEWS: Final = {"--events": run_events, "--report": run_report, "--why": run_why}
 VERBS: Final = {
     "show": Verb(
-        run_show,
+        run,
         ISSUE,
-        argument("--diff", action="store_true", help="also print what the issue's commit changes"),
+        argument("--events", action="store_true", help="print its event log"),
+        argument("--report", action="store_true", help="print its report: the checks, and what a person should know"),
+        argument("--why", action="store_true", help="say why it is done, next, ready, waiting, blocked or skipped"),
+        argument("--diff", action="store_true", help="also print what its commit changes"),
         JSON,
     ),
-    "events": Verb(run_events, ISSUE, JSON),
-    "report": Verb(run_report, ISSUE, JSON),
-    "why": Verb(run_why, ISSUE, JSON),
 }

@@ -1,15 +1,14 @@
-"""`irontree loops [LOOP_ID]`: the loops of this repository with their budgets, or one with its transitions."""
+"""`irontree status --loops [LOOP]`: the loops of this repository with their budgets, or one with its transitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 from irontree.app import App
-from irontree.cli.context import Context, Verb
+from irontree.cli.context import Context
 from irontree.cli.inbox import question_block
 from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines
-from irontree.cli.parser import JSON, argument
 from irontree.domain.events import Record
 from irontree.domain.loop import LoopEvent
 from irontree.domain.spending import Budget
@@ -51,13 +50,13 @@ def _cells(row: LoopRow) -> tuple[Cell | str, ...]:
     return (row.loop_id, done, f"{row.budget_used} of {row.budget}", f"{row.status}{why}")
 
 
-# --- `irontree loops [LOOP_ID]`: the loops of this repository, or one with its tasks and transitions
+# --- `irontree status --loops [LOOP]`: the loops of this repository, or one with its tasks and transitions
 
 
 SHOWN_TRANSITIONS = 20
 
 
-def run(context: Context) -> int:
+def show_loops(context: Context) -> int:
     """Print all loops, or one; raises NotEligible for an unknown id."""
     app = context.look()
     if context.options.loop_id is None:
@@ -121,10 +120,3 @@ def _asked(app: App, world: World, loop: Loop) -> Iterator[OutputBlock]:
 
         mine = (asked for asked in list_questions(app, world, (loop,)) if asked.loop_id == loop.id)
         yield from (question_block(asked) for asked in mine)
-
-
-VERBS: Final = {
-    "loops": Verb(
-        run, argument("loop_id", metavar="LOOP_ID", nargs="?", help="one loop, as `irontree loops` lists it"), JSON
-    )
-}

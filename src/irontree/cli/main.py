@@ -1,7 +1,8 @@
 """`irontree VERB …`: find the verb, import its module only, and turn errors into exit codes.
 
 Each module here has the verbs of one noun in its `VERBS`; `_MODULES` lists verbs that are not named after their
-module. Exit codes: 0 done, 1 refused, halted or failed as expected, 2 wrong usage, 3 a bug of ours, 130 interrupted.
+module. Options stand on either side of the verb. Exit codes: 0 done, 1 refused, halted or failed as expected, 2 wrong
+usage, 3 a bug of ours, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -27,61 +28,79 @@ if TYPE_CHECKING:
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        "begin": {
+        "first": {
             "demo": "the main job on a sample repository, offline",
             "init": "set this repository up: .mino/config.yml from what is found, labels",
-            "example": "print a requirement document to start from",
-            "plan": "have the agent turn a free-form text into a requirement document",
             "task": "approve a requirement document, publish its issues, work through them",
+            "status": "the tree, who is busy, what waits for you and how to answer",
+            "answer": "answer what waits for you: shows it and asks, or takes the answer that is given",
+            "stop": "end a loop; its issues keep their state",
+            "resume": "go on with a halted loop, and ask what it waits for",
+            "show": "everything about one issue; its report, its events, or why it is where it is",
+            "serve": "keep a Prefect server and a worker going for the repositories of this machine",
+            "ui": "open the page of the run that waits, or of this repository's runs",
         },
-        "one step at a time": {
+        "decisions": {
+            "accept": "accept the work that waits, and publish it",
+            "reject": "send the work back; the note tells the next attempt what to change",
+            "retry": "try again: another attempt, or go on once what was in the way is put right",
+            "skip": "leave an issue out of its loop, with all that depends on it",
+        },
+        "more": {
+            "config": "every setting, its value and where it comes from; get, set or explain one",
+            "doctor": "look for what would keep the work from going on, in the event log too",
+            "inbox": "everything that waits for a person in all of your repositories, oldest first",
+            "plan": "have the agent turn a free-form text into a requirement document",
+            "example": "print a requirement document to start from",
+            "move": "pack the home of this repository for another machine or path, or make this clone the home",
+            "graph": "the dependency graph, as text for Mermaid or Graphviz, or as a picture",
+            "repos": "the repositories that are served here: what runs, what waits; add or remove one",
+            "automations": "have the Prefect server notify, start and reconcile by itself",
+            "agents": "coding agents on this machine; record what one does, and replay it without a model",
+            "completion": "print a script that completes verbs, options, issues and loops in the shell",
+        },
+        "plumbing": {
             "run": "let the agent make one attempt at an issue",
             "verify": "check an issue's commit, and publish it if the checks pass",
             "checkup": "accept, reject, unblock, aggregate, finalize, reconcile, look for trouble",
-        },
-        "look": {
-            "status": "the tree, who is busy, what waits for you and how to answer",
-            "show": "everything about one issue",
-            "events": "the event log of one issue",
-            "report": "what the checks said of an issue's commit, and what a person should know about it",
-            "why": "why an issue is done, next, ready, waiting, blocked or skipped",
-            "graph": "the dependency graph, as text for Mermaid or Graphviz, or as a picture",
-            "loops": "loops, or one loop with its transitions",
             "audit": "check the event log for inconsistencies",
-            "config": "every setting, its value and where it comes from",
-            "doctor": "look for what would keep the work from going on, before it begins",
-        },
-        "serve": {
-            "serve": "keep a Prefect server and a worker going for the repositories of this machine",
-            "repos": "the repositories that are served here: what runs, what waits; add or remove one",
-            "inbox": "everything that waits for a person in all of them, oldest first",
-            "ui": "open the page of the run that waits, or of this repository's runs",
-            "automations": "have the Prefect server notify, start and reconcile by itself",
-        },
-        "move": {
-            "export": "pack the home of this repository for another machine or path, and give it up here",
-            "import": "make this clone the home of what was exported",
-        },
-        "agents": {
-            "agents": "coding agents on this machine; record what one does, and replay it without a model",
-        },
-        "shell": {
-            "completion": "print a script that completes verbs and options",
         },
     }
 )
+"""Every verb, by where it is listed: on the first page (`decisions` in one line), or by `irontree help more|plumbing`.
+
+A feature adds its noun under `more`. `plumbing` has the words of the protocol, for scripts.
+"""
 VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {verb: text for group in GROUPS.values() for verb, text in group.items()}
 )
+FORMER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "events": ("show", "--events"),
+        "report": ("show", "--report"),
+        "why": ("show", "--why"),
+        "loops": ("status", "--loops"),
+        "export": ("move", "export"),
+        "import": ("move", "import"),
+    }
+)
+"""Verbs of earlier versions with what they are now. They work in this version, and are in no help."""
+HELP: Final = "help"
+PAGES: Final = {
+    "more": "What else there is.",
+    "plumbing": "The words of the protocol, for scripts: one step at a time, and the log.",
+}
+"""The groups with a page of their own in `irontree help`."""
 
 _MODULES: Final = {
-    "archive": ("export", "import"),
-    "config": ("completion",),
+    "archive": ("move",),
+    "asking": ("answer",),
     "consistency": ("audit",),
-    "issue": ("show", "events", "report", "why"),
+    "decisions": ("accept", "reject", "retry", "skip", "stop"),
+    "issue": ("show",),
     "plan": ("example",),
     "serve": ("automations",),
-    "steps": ("run", "verify", "checkup"),
+    "steps": ("run", "verify"),
 }
 _MODULE_OF: Final[Mapping[str, str]] = {verb: module for module, verbs in _MODULES.items() for verb in verbs}
 """The modules of verbs that are not named after them."""
@@ -117,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = open_console(sys.stdout, sys.stderr, os.environ, json="--json" in words)
     try:
         return guard(lambda: _dispatch(words, console), words, console)
-    except BrokenPipeError:  # `irontree events issue-12 | head`: the reader has what it wanted
+    except BrokenPipeError:  # `irontree show 12 --events | head`: the reader has what it wanted
         _be_quiet()
         return OK
 
@@ -145,13 +164,28 @@ def top_parser() -> Parser:
         prog="irontree",
         usage="irontree [-C DIR] VERB …",
         description="Requirement documents become approved issues; coding agents work through them.",
-        epilog="\n".join(_verb_list()),
+        epilog="\n".join(_first_page()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _FOLDER(parser)
     parser.add_argument("--version", action="version", version=f"irontree {__version__}")
     parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
+
+
+def help_text(topic: str = "") -> str:
+    """What `irontree help TOPIC` prints: of a verb, of a group with a page of its own, or without one the first page.
+
+    Raises UsageError for what is neither.
+    """
+    verb = FORMER[topic][0] if topic in FORMER else topic
+    if verb in PAGES:
+        return "\n".join((PAGES[verb], "", *_lines_of(verb), "", _EACH, ""))
+    if verb in VERBS:
+        return verb_parser(verb).format_help()
+    if verb in ("", HELP):
+        return top_parser().format_help()
+    raise _unknown(topic)
 
 
 def guard(work: Callable[[], int], words: Sequence[str], console: Console) -> int:
@@ -197,11 +231,19 @@ def _foreign(error: Exception, words: Sequence[str], console: Console) -> int:
 
 
 def _dispatch(words: Sequence[str], console: Console) -> int:
-    given = top_parser().parse_args(words)
+    given, early = top_parser().parse_known_args(words)
     if not given.words:
-        top_parser().print_help()
+        if early:
+            top_parser().error(f"unrecognized arguments: {' '.join(early)}")
+        console.write(help_text())
         return OK
-    verb, *rest = given.words
+    verb, rest = _split(given.words, early)
+    if verb == HELP:
+        console.write(help_text(*rest[:1]))
+        return OK
+    if verb in FORMER:
+        console.note(f"`irontree {verb}` is now `irontree {' '.join(FORMER[verb])}`")
+        verb, *rest = (*FORMER[verb], *rest)
     if verb not in VERBS:
         raise _unknown(verb)
     options = verb_parser(verb).parse(rest)
@@ -217,6 +259,16 @@ def _dispatch(words: Sequence[str], console: Console) -> int:
         raise
 
 
+def _split(words: Sequence[str], early: Sequence[str]) -> tuple[str, list[str]]:
+    """The verb, and everything else in its order; *early* are the options that came before *words*.
+
+    Behind such options the first word that is a verb is meant: a word before it may be an option's value.
+    """
+    known = {*VERBS, *FORMER, HELP}
+    at = next((at for at, word in enumerate(words) if word in known), 0) if early else 0
+    return words[at], [*early, *words[:at], *words[at + 1 :]]
+
+
 def _load(verb: str) -> Verb:
     module = importlib.import_module(f"irontree.cli.{_MODULE_OF.get(verb, verb)}")
     return cast("Mapping[str, Verb]", module.VERBS)[verb]
@@ -227,11 +279,18 @@ def _unknown(verb: str) -> UsageError:
     return UsageError(f"there is no verb {verb!r}{close}", top_parser().format_usage())
 
 
-def _verb_list() -> Iterator[str]:
-    for group, verbs in GROUPS.items():
-        yield f"{group}:"
-        yield from (f"  {verb:<12}{text}" for verb, text in verbs.items())
-    yield "\n`irontree VERB --help` says what each one takes."
+_EACH: Final = "`irontree help VERB` says what each one takes."
+
+
+def _first_page() -> Iterator[str]:
+    yield from _lines_of("first")
+    yield f"\n  {'|'.join(GROUPS['decisions'])} ISSUE   decide with one word what an issue asks"
+    yield f"\n{_EACH}"
+    yield "The rest is in `irontree help more`, and for scripts in `irontree help plumbing`."
+
+
+def _lines_of(group: str) -> Iterator[str]:
+    return (f"  {verb:<12}{text}" for verb, text in GROUPS[group].items())
 
 
 def keep_owners_rights() -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from irontree.app import App
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import approvals_waiting, is_listed, question_block
-from irontree.cli.loops import budget_blocks, budgets_json, loop_table
+from irontree.cli.loops import budget_blocks, budgets_json, loop_table, show_loops
 from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines, listing
-from irontree.cli.parser import JSON, OK, argument
+from irontree.cli.parser import JSON, OK, UsageError, argument
 from irontree.domain.plan import PublishPolicy
 from irontree.domain.state import Phase
 from irontree.domain.values import short_sha
@@ -62,7 +62,14 @@ class StatusView(NamedTuple):
 
 
 def run(context: Context) -> int:
-    """Print the overview; with `--watch`, again at each change until Ctrl-C."""
+    """Print the overview or the loops; with `--watch`, the overview again at each change until Ctrl-C."""
+    options = context.options
+    if options.loop_id and not options.loops:
+        raise UsageError(f"a loop is shown by irontree status --loops {options.loop_id}")
+    if options.loops and options.watch:
+        raise UsageError("--watch is for the overview: leave --loops out")
+    if options.loops:
+        return show_loops(context)
     app = context.look()
     if not context.options.watch:
         _show(context, app, look(app))
@@ -217,6 +224,10 @@ def _undelivered(rows: tuple[IssueRow, ...]) -> Iterator[str]:
 
 VERBS: Final = {
     "status": Verb(
-        run, argument("--watch", action="store_true", help="go on looking, and print it again with each change"), JSON
+        run,
+        argument("--watch", action="store_true", help="go on looking, and print it again with each change"),
+        argument("--loops", action="store_true", help="list the loops instead; with LOOP, show it and its transitions"),
+        argument("loop_id", metavar="LOOP", nargs="?", help="one loop, as `irontree status --loops` lists it"),
+        JSON,
     )
 }

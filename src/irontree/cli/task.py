@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from irontree.app import App
-from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
+from irontree.cli.ahead import show_ahead
+from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
 from irontree.cli.console import show_markdown
-from irontree.cli.context import Context, Verb, find_issue
+from irontree.cli.context import Context, Verb
 from irontree.cli.drive import APPROVE, Drive, ask_for_approval, local_server, show_plan, show_published
-from irontree.cli.output import Cell, OutputBlock, Table, TextLines
 from irontree.cli.parser import OK, UsageError, argument
+from irontree.cli.resume import FOLLOWED, resume_loop
 from irontree.cli.trial import WAIT_SECONDS
+from irontree.domain import typed
 from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
-from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
 from irontree.domain.gates import Gate
 from irontree.domain.graph import Graph
-from irontree.domain.halt import RULE
 from irontree.domain.plan import Plan
 from irontree.domain.text import nearest, one_line, shell_path
 from irontree.errors import NotEligible
-from irontree.flows.server.connection import adopt_server
 from irontree.services.answers.answers import between_steps
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
-from irontree.services.execution.steps import require_not_published, waits_with_commit
 from irontree.services.execution.trial import top_level
-from irontree.services.loops import loop as loops
 from irontree.services.proposals.adoption import approval_name
-from irontree.services.proposals.approval import foresee_loop, foresee_plan
+from irontree.services.proposals.approval import foresee_plan
 from irontree.services.proposals.guard import gate_of_issue
 from irontree.services.proposals.proposal import ApprovalChoices, Draft, DraftTask, Proposal
 from irontree.services.proposals.sources import propose, resolve
@@ -53,70 +50,6 @@ def suggested_document(typed: str, folder: Path, root: Path) -> str | None:
     }
     close = nearest(looked_for.stem.casefold(), found)
     return os.path.relpath(found[close], folder) if close else None
-
-
-# --- `irontree task … --what-if`
-
-
-_STEPS: Final = {
-    Recover: "recover",
-    Run: "run",
-    Verify: "verify",
-    Finalize: "finalize",
-    Aggregate: "aggregate",
-    Halt: "asks you",
-}
-
-
-def _show_ahead(context: Context, found: Sequence[ForecastStep], titles: Mapping[str, str]) -> int:
-    context.console.show(lambda: as_json(found), blocks(found, titles))
-    return OK
-
-
-def as_json(found: Sequence[ForecastStep]) -> dict[str, Any]:
-    """`steps` in order, and the halt reason that the forecast `ends_with`."""
-    steps = [
-        {"step": _step(item.decision), "task_key": item.decision.task_key, "assumed": item.assumed}
-        for item in found
-        if item.assumed
-    ]
-    return {"steps": steps, "ends_with": _ending(found).reason}
-
-
-def blocks(found: Sequence[ForecastStep], titles: Mapping[str, str]) -> Iterator[OutputBlock]:
-    """The same for people; *titles* by task key."""
-    steps = [item for item in found if item.assumed]
-    rows = tuple(_row(number, item, titles) for number, item in enumerate(steps, start=1))
-    if rows:
-        yield Table(("", "STEP", "TASK", "TAKEN TO COME TO"), rows)
-    asked = sum(isinstance(item.decision, Halt) for item in steps)
-    often = {0: "never", 1: "once"}.get(asked, f"{asked} times")
-    ending = _ending(found)
-    at = f" at {titles.get(ending.task_key, ending.task_key)}" if ending.task_key else ""
-    yield TextLines(
-        (
-            f"If every attempt passes, you are asked {often}, and it ends with: {RULE[ending.reason].title}{at}.",
-            *([ending.detail] if ending.detail else []),
-            Cell("Nothing was started, written or asked for.", "faint"),
-        )
-    )
-
-
-def _ending(found: Sequence[ForecastStep]) -> Halt:
-    last = found[-1].decision
-    if not isinstance(last, Halt):
-        raise TypeError(f"a forecast ends with a halt, not with {last}")
-    return last
-
-
-def _row(number: int, item: ForecastStep, titles: Mapping[str, str]) -> tuple[Cell | str, ...]:
-    key = item.decision.task_key or ""
-    step = Cell(_step(item.decision), "asks" if isinstance(item.decision, Halt) else "")
-    return (Cell(f"{number}", "faint"), step, titles.get(key, key), Cell(item.assumed, "faint"))
-
-
-def _step(decision: Decision) -> str:
-    return _STEPS[type(decision)]
 
 
 # --- `irontree task adopt issue-N`: adopt one existing issue, which then waits for approval
@@ -153,10 +86,7 @@ def next_after_adopting(plan: Plan, number: int, gate: Gate | None) -> str:
             f"somebody comments `/approve {name}` on #{number}, and the work starts. Commands cannot approve it: "
             f"{gate.decide} there, while `irontree serve` looks."
         )
-    return (
-        f"irontree task '#{number}'  (approves it and works on it), or "
-        f"irontree checkup unblock issue-{number} --approve {name}"
-    )
+    return f"irontree task '#{number}'  (approves it and works on it), or {typed.answer(number, f'approve:{name}')}"
 
 
 # --- `irontree task`
@@ -171,7 +101,7 @@ def run(context: Context) -> int:
     app = context.open()
     match intent:
         case ResumeLoop():
-            return _resume(context, app, intent, prepared)
+            return resume_loop(context, app, intent, prepared)
         case DocumentIntent():
             return _propose(context, app, _of_document(context, app, context.folder / intent.path), prepared)
         case Unclear():
@@ -213,7 +143,7 @@ def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[
         return show_plan(context, app, proposal, plan_data(proposal))
     if options.what_if:
         titles = {node.task_key: node.title for node, _ in proposal.todo}
-        return _show_ahead(context, foresee_plan(app, proposal.todo, proposal.draft.budget), titles)
+        return show_ahead(context, foresee_plan(app, proposal.todo, proposal.draft.budget), titles)
     if prepared:
         refuse_unknown(prepared, _expected(app, proposal.draft))
     if options.stepwise:
@@ -288,55 +218,6 @@ def _doing(proposal: Proposal) -> str:
     return f"{proposal.what}, {'publish' if proposal.draft.whole else 'adopt'}"
 
 
-def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[Prepared]) -> int:
-    """Resume a halted loop, complete or without one task, or end it (protocol, Halt Semantics)."""
-    loop = loops.require_open(loops.read_loop(app, intent.loop_id)) if intent.loop_id else loops.only_open(app)
-    if context.options.what_if:
-        return _show_loop_ahead(context, app, loop, intent)
-    if intent.action == "cancel":
-        return _cancel(context, app, loop.id)
-    if prepared:
-        refuse_unknown(prepared, _numbers(app, loop.keys))
-    with local_server(app, detach=context.options.detach) as server:
-        if intent.skipped:
-            skipped = _skip(app, loop, _key(app, loop, intent.skipped))
-            app.repository.back_up()
-            context.console.write(f"Skipped: {', '.join(skipped)}\n")
-        return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
-
-
-def _skip(app: App, loop: loops.Loop, key: str) -> tuple[str, ...]:
-    world = read_world(app)
-    state = world.states.get(key)
-    if state and waits_with_commit(world, state):
-        with between_steps(app, f"{key}, skip", wait_seconds=WAIT_SECONDS):
-            require_not_published(app, world, state)
-    return loops.skip(app, loop.id, key, app.origin.actor)
-
-
-def _key(app: App, loop: loops.Loop, text: str) -> str:
-    """The task that *text* names; a task of the loop may have no issue yet."""
-    return text if text in loop.keys else find_issue(read_world(app), text).task_key
-
-
-def _show_loop_ahead(context: Context, app: App, loop: loops.Loop, intent: ResumeLoop) -> int:
-    if intent.action != "continue":
-        raise UsageError(f"--what-if looks at a loop that goes on: leave {intent.action} out")
-    titles = {key: node.title for key, node in read_world(app).nodes.items()}
-    return _show_ahead(context, foresee_loop(app, loop), titles)
-
-
-def _cancel(context: Context, app: App, loop_id: str) -> int:
-    loops.cancel(app, loop_id, app.origin.actor)
-    app.repository.back_up()
-    if adopt_server(app):
-        from irontree.flows.runs.recovery import close_overtaken  # imports Prefect: its settings come first
-
-        close_overtaken(app)
-    context.console.write(f"Loop {loop_id} cancelled. Its issues keep their state: irontree status\n")
-    return OK
-
-
 def _expected(app: App, draft: Draft) -> dict[str, int]:
     if draft.whole:
         return expected_numbers(draft.nodes, read_world(app).states)
@@ -390,11 +271,6 @@ def _task_data(task: DraftTask) -> dict[str, object]:
     }
 
 
-def _numbers(app: App, keys: Sequence[str]) -> dict[str, int]:
-    states = read_world(app).states
-    return {key: states[key].issue_number for key in keys if key in states}
-
-
 VERBS: Final = {
     "task": Verb(
         run,
@@ -413,11 +289,10 @@ VERBS: Final = {
         argument("--what-if", action="store_true", help="show the steps that would follow; touch nothing"),
         argument("--json", action="store_true", help="with --plan or --what-if: the machine form"),
         APPROVE,
-        answer_option("answer a question beforehand (or TASK-KEY=…); may be given several times, used in order"),
+        *FOLLOWED,
         argument("--keep-removed", action="store_true", help="keep open tasks that the document lost, uncancelled"),
         argument("--reopen-changed", action="store_true", help="begin finished tasks again whose text changed"),
         argument("--stepwise", action="store_true", help="publish the issues and stop there"),
         argument("--no-preflight", action="store_true", help="do not offer to try the commands before the approval"),
-        argument("--detach", action="store_true", help="leave the runs to a worker of the configured server"),
     )
 }

@@ -219,7 +219,7 @@ def read_archive(path: Path) -> Archive:
     Raises Refused for whatever is not an archive of ours, whole and unchanged: links, other paths, other sizes.
     """
     if not path.is_file():
-        raise Refused(f"there is no file {path}", remedy="name the archive that `irontree export` wrote")
+        raise Refused(f"there is no file {path}", remedy="name the archive that `irontree move export` wrote")
     try:
         with disk_errors(path), tarfile.open(path, mode="r:") as archive:
             return _checked(path, archive)
@@ -253,7 +253,7 @@ def _checked(path: Path, archive: tarfile.TarFile) -> Archive:
 def _read_manifest(path: Path, archive: tarfile.TarFile) -> Manifest:
     first = archive.next()
     if first is None or first.name != MANIFEST or not _is_plain(first) or first.size > FILE_BYTES:
-        raise _damaged(path, f"it does not begin with {MANIFEST}: `irontree export` did not write it")
+        raise _damaged(path, f"it does not begin with {MANIFEST}: `irontree move export` did not write it")
     content = archive.extractfile(first)
     try:
         return Manifest.model_validate_json(content.read() if content else b"")

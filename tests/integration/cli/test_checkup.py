@@ -43,7 +43,7 @@ def test_an_issue_that_is_gone_is_a_question_that_a_person_answers(shell):
     assert shell("checkup", "reconcile").code == 1
     [question] = shell("status", "--json").data["questions"]
     assert (question["issue"], question["detail"]) == (1, "deleted-outside")
-    assert "it is gone from the forge" in shell("why", "1").out
+    assert "it is gone from the forge" in shell("show", "1", "--why").out
     assert shell("checkup", "unblock", "1", "never mind").code == 0
     assert shell("run", "1").code == 0
 
@@ -63,7 +63,7 @@ def test_reconcile_ends_with_the_list_of_what_waits_for_acceptance(shell):
     shell("run", "3")
     shell("verify", "3")
     told = shell("checkup", "reconcile")
-    assert told.out.rstrip().endswith("Pending Acceptance:\n  #3 Second text: irontree checkup accept issue-3")
+    assert told.out.rstrip().endswith("Pending Acceptance:\n  #3 Second text: irontree accept 3")
     assert shell("checkup", "reconcile", "--json").data["pending_acceptance"] == [3]
 
 

@@ -111,7 +111,7 @@ def test_stepwise_adopts_approves_and_stops_there_and_the_issue_can_be_run(shell
     assert done.code == 0
     assert done.out.splitlines()[-1] == "Next: irontree run issue-1"
     assert events(shell, 2) == ["0001-task-adopted.yml", "0002-task-approved.yml"]
-    assert shell("loops", "--json").data["loops"] == []
+    assert shell("status", "--loops", "--json").data["loops"] == []
     assert shell("run", "issue-1").code == 0
     again = shell("task", "#1 #2", "--stepwise")
     assert again.code == 0, "all of it is approved"

@@ -29,22 +29,8 @@ from tests.support.store import LOOP_ID
 SHOW_KEYS = {
     *("issue", "task_key", "title", "type", "phase", "problem", "revision", "document", "parent", "children"),
     *("depends_on", "waits_for", "loop_id", "attempt", "attempts", "commit", "code_ref", "publication"),
-    *(
-        "budgets",
-        "completion_basis",
-        "criteria",
-        "checks",
-        "failure",
-        "denied",
-        "last_words",
-        "events",
-        "question",
-        "next",
-        "files",
-        "undelivered",
-        "warnings",
-        "diff",
-    ),
+    *("budgets", "completion_basis", "criteria", "checks", "failure", "denied", "last_words", "events"),
+    *("question", "next", "files", "undelivered", "warnings", "diff"),
 }
 ISSUE_KEYS = {
     *("number", "task_key", "title", "parent", "depth", "phase", "stage", "attempts", "code_ref"),
@@ -107,7 +93,7 @@ def test_show_of_a_composite_names_its_parts_and_of_a_part_what_it_waits_for(she
 
 
 def test_events_as_json_are_the_contracts_blocks_exactly_as_recorded(shell):
-    [found] = shell("events", "1", "--json").data["events"]
+    [found] = shell("show", "1", "--events", "--json").data["events"]
     [file] = (shell.root / ".mino/events/issue-1").iterdir()
     lines = file.read_text().splitlines()
     keys = [line.split(":")[0].strip() for line in lines[1 : lines.index("meta:")]]
@@ -117,7 +103,7 @@ def test_events_as_json_are_the_contracts_blocks_exactly_as_recorded(shell):
 
 
 def test_events_are_one_line_each(shell):
-    lines = shell("events", "1").out.splitlines()
+    lines = shell("show", "1", "--events").out.splitlines()
     assert lines[0].split() == ["SEQ", "TIME", "EVENT", "WHAT"]
     assert lines[1].startswith("0001  ")
     assert lines[1].endswith("task_published  published")
@@ -126,10 +112,10 @@ def test_events_are_one_line_each(shell):
 def test_events_that_cannot_be_read_are_named_even_if_none_can(shell):
     for file in (shell.root / ".mino/events/issue-1").iterdir():
         file.write_text("iron_tree: [")
-    shown = shell("events", "1")
+    shown = shell("show", "1", "--events")
     assert shown.code == 0
     assert "0001-task-published.yml" in shown.out
-    assert shell("events", "9").code == 1
+    assert shell("show", "9", "--events").code == 1
 
 
 def test_the_graph_is_mermaid_text_with_numbers_and_states(shell):
@@ -150,11 +136,11 @@ def test_the_graph_is_a_picture_and_a_text_for_graphviz_too(shell):
 
 
 def test_why_tells_where_a_task_stands_by_number_and_by_key(shell):
-    assert shell("why", "1").out.startswith("#1 first-text is next: ")
-    found = shell("why", "parts-second-text", "--json").data
+    assert shell("show", "1", "--why").out.startswith("#1 first-text is next: ")
+    found = shell("show", "parts-second-text", "--why", "--json").data
     assert (found["standing"], found["because"]) == ("waiting", "it needs first-text")
     assert found["events"] == ["1. published"]
-    assert shell("why", "nobody").code == 1
+    assert shell("show", "nobody", "--why").code == 1
 
 
 def test_audit_proves_a_log_and_names_what_was_changed_in_it(shell):
@@ -217,15 +203,21 @@ def test_a_halted_loop_asks_its_question_with_the_command_that_answers_it(shell)
     [question] = shell("status", "--json").data["questions"]
     assert (question["issue"], question["loop_id"]) == (None, LOOP_ID)
     assert [answer["command"] for answer in question["answers"]] == [
-        f"irontree task resume {LOOP_ID} --answer loop=extend:20",
-        f"irontree task resume {LOOP_ID} cancel",
+        f"irontree answer {LOOP_ID} extend:20",
+        f"irontree stop {LOOP_ID}",
     ]
-    [row] = shell("loops", "--json").data["loops"]
+    [row] = shell("status", "--loops", "--json").data["loops"]
     assert (row["loop_id"], row["status"], row["total"]) == (LOOP_ID, "halted", 3)
-    one = shell("loops", LOOP_ID)
+    one = shell("status", "--loops", LOOP_ID)
     assert "halted, 1 of 1 transitions used" in one.out
-    assert "loop=extend:20" in one.out
-    assert shell("loops", LOOP_ID, "--json").data.keys() == {"loop", "cancelled", "budgets", "tasks", "events"}
+    assert "extend:20" in one.out
+    assert shell("status", "--loops", LOOP_ID, "--json").data.keys() == {
+        "loop",
+        "cancelled",
+        "budgets",
+        "tasks",
+        "events",
+    }
 
 
 def test_a_halted_loop_goes_on_by_being_resumed_after_an_answer(shell):
@@ -233,7 +225,7 @@ def test_a_halted_loop_goes_on_by_being_resumed_after_an_answer(shell):
     git(shell.root, "config", "user.email", "")
     shell("checkup", "pre-flight", "1")
     git(shell.root, "config", "--unset", "user.email")
-    assert shell("checkup", "unblock", "1", "--json").data["next"] == f"irontree task resume {LOOP_ID}"
+    assert shell("checkup", "unblock", "1", "--json").data["next"] == f"irontree resume {LOOP_ID}"
 
 
 @pytest.mark.parametrize("given_up", [("skip", "first-text"), ("cancel",)])
@@ -242,7 +234,7 @@ def test_what_a_person_gave_up_asks_nobody_but_can_be_looked_at(shell, given_up)
     git(shell.root, "config", "user.email", "")
     shell("checkup", "pre-flight", "1")
     before = shell("status").out
-    assert f"Next (asks you at the terminal, then goes on):\n  irontree task resume {LOOP_ID}" in before
+    assert f"Next (asks you at the terminal, then goes on):\n  irontree resume {LOOP_ID}" in before
     assert "irontree serve" not in before
     shell("repos", "add")
     assert shell("status").out.endswith("\n  irontree serve\n")
@@ -260,12 +252,12 @@ def test_what_a_person_gave_up_asks_nobody_but_can_be_looked_at(shell, given_up)
 
 
 def test_a_remedy_can_be_typed_where_it_is_told(shell, capsys):
-    assert main(["-C", str(shell.root), "loops", "2020-01-01-0000-aaaaaa"]) == 1
+    assert main(["-C", str(shell.root), "status", "--loops", "2020-01-01-0000-aaaaaa"]) == 1
     assert f"`irontree -C {shell.root} loops` lists them" in capsys.readouterr().err
 
 
 def test_a_loop_that_is_not_there_is_refused(shell):
-    missing = shell("loops", "2020-01-01-0000-aaaaaa")
+    missing = shell("status", "--loops", "2020-01-01-0000-aaaaaa")
     assert missing.code == 1
     assert "irontree loops" in missing.err
 
@@ -284,7 +276,7 @@ def test_damage_is_shown_by_status_found_by_check_and_recorded_by_reconcile(shel
     reconciled = shell("checkup", "reconcile")
     assert reconciled.code == 1
     assert "missing events were recorded" in reconciled.out
-    assert "sequence_gap_detected" in shell("events", "1").out
+    assert "sequence_gap_detected" in shell("show", "1", "--events").out
 
 
 def test_an_event_that_was_edited_is_found_by_the_digest_in_the_next_one(shell):
@@ -298,9 +290,9 @@ def test_an_event_that_was_edited_is_found_by_the_digest_in_the_next_one(shell):
 
 def test_a_healthy_log_passes_the_check_and_reconciling_it_changes_nothing(shell):
     assert shell("checkup").out == "Nothing is wrong.\n"
-    before = shell("events", "1").out
+    before = shell("show", "1", "--events").out
     assert shell("checkup", "reconcile").code == 0
-    assert shell("events", "1").out == before
+    assert shell("show", "1", "--events").out == before
 
 
 @pytest.mark.parametrize(
@@ -308,10 +300,10 @@ def test_a_healthy_log_passes_the_check_and_reconciling_it_changes_nothing(shell
     [
         ["status"],
         ["show", "1"],
-        ["events", "1"],
-        ["why", "1"],
+        ["show", "1", "--events"],
+        ["show", "1", "--why"],
         ["graph"],
-        ["loops"],
+        ["status", "--loops"],
         ["config"],
         ["audit"],
         ["checkup", "check"],
@@ -331,7 +323,7 @@ def test_titles_of_other_people_reach_no_terminal_raw(shell):
         file.unlink()
     app.plans.save(plan.model_copy(update={"nodes": hostile}))
     pictures = (["graph", "--format", notation] for notation in ("mermaid", "dot", "svg"))
-    for words in (["status"], ["show", "1"], ["why", "1"], *pictures, ["status", "--json"], ["run", "1"]):
+    for words in (["status"], ["show", "1"], ["show", "1", "--why"], *pictures, ["status", "--json"], ["run", "1"]):
         typed = shell(*words)
         assert not {"\x1b", "\x9b", "\u202e"} & set(typed.out + typed.err), words
 
@@ -379,13 +371,13 @@ print(code, *sorted(name for name in {heavy!r} if name in sys.modules), file=sys
         ["example"],
         ["status"],
         ["show", "1"],
-        ["events", "1"],
-        ["why", "1"],
+        ["show", "1", "--events"],
+        ["show", "1", "--why"],
         ["graph"],
-        ["loops"],
+        ["status", "--loops"],
         ["audit"],
         ["config"],
-        ["report", "1"],
+        ["show", "1", "--report"],
     ],
 )
 def test_looking_imports_nothing_heavy(shell, words):
@@ -406,7 +398,7 @@ def test_steps_never_import_prefect(shell, words):
 def test_a_reader_that_has_enough_is_no_error(shell):
     reader, writer = os.pipe()
     os.close(reader)
-    words = [sys.executable, "-m", "irontree", "events", "1"]
+    words = [sys.executable, "-m", "irontree", "show", "1", "--events"]
     done = subprocess.run(words, cwd=shell.root, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")

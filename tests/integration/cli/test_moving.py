@@ -1,4 +1,4 @@
-"""`irontree export` and `import`: a home goes to another place, whole, and there is never a second one (R21)."""
+"""`irontree move export` and `import`: a home goes to another place, whole, and there is never a second one (R21)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def archive(shell, tmp_path) -> Path:
     """The home of a repository with one attempt made, exported."""
     assert shell("run", "issue-1").code == 0
     path = tmp_path / "moved.tar"
-    done = shell("export", str(path))
+    done = shell("move", "export", str(path))
     assert (done.code, done.err) == (0, "")
     return path
 
@@ -68,7 +68,7 @@ def everything_in(root: Path) -> dict[str, object]:
 
 
 def test_a_moved_home_has_the_same_log_refs_and_id_and_goes_on_there(shell, archive, elsewhere):
-    done = elsewhere("import", str(archive), "--trust")
+    done = elsewhere("move", "import", str(archive), "--trust")
     assert (done.code, done.err) == (0, "")
     assert "The audit finds the whole log sound." in done.out
     assert contents(elsewhere.root) == contents(shell.root)
@@ -82,9 +82,9 @@ def test_a_moved_home_has_the_same_log_refs_and_id_and_goes_on_there(shell, arch
 
 def test_the_commands_that_came_along_are_named(template, archive, elsewhere):
     """They were approved elsewhere: nobody is asked here."""
-    done = elsewhere("import", str(archive), "--trust", "--json")
+    done = elsewhere("move", "import", str(archive), "--trust", "--json")
     assert done.data["commands"] == [str(template / "agent"), "test ! -e broken"]
-    assert "test ! -e broken" in elsewhere("import", str(archive), "--trust").out
+    assert "test ! -e broken" in elsewhere("move", "import", str(archive), "--trust").out
 
 
 def test_the_open_loop_is_named_as_what_to_resume(shell, tmp_path, elsewhere):
@@ -92,9 +92,9 @@ def test_the_open_loop_is_named_as_what_to_resume(shell, tmp_path, elsewhere):
     app = open_app(shell.root, origin=Origin("Test Author"))
     with app.driver.hold("publish"):
         loop = approve(app, propose(app, shell.root / "SPEC.md"), revision, "Test Author").id
-    shell("export", str(tmp_path / "x.tar"))
-    done = elsewhere("import", str(tmp_path / "x.tar"), "--trust")
-    assert f"irontree task resume {loop}" in done.out
+    shell("move", "export", str(tmp_path / "x.tar"))
+    done = elsewhere("move", "import", str(tmp_path / "x.tar"), "--trust")
+    assert f"irontree resume {loop}" in done.out
     assert elsewhere("task", "resume", loop, "cancel").code == 0
     assert elsewhere("audit").code == 0
 
@@ -105,31 +105,31 @@ def test_the_old_home_does_nothing_more_and_says_where_it_went(shell, archive, w
     refused = shell(*words)
     assert refused.code == 1
     assert f"it was exported to {archive}" in refused.err
-    assert f"take it back: irontree import {archive}" in refused.err
+    assert f"take it back: irontree move import {archive}" in refused.err
     assert everything_in(shell.root) == before
 
 
 def test_importing_it_where_it_was_takes_the_home_back(shell, archive):
     before = contents(shell.root)
-    assert shell("import", str(archive), "--trust").code == 0
+    assert shell("move", "import", str(archive), "--trust").code == 0
     assert contents(shell.root) == before
     assert shell("verify", "issue-1").code == 0
 
 
 def test_a_second_import_changes_nothing(archive, elsewhere):
-    elsewhere("import", str(archive), "--trust")
+    elsewhere("move", "import", str(archive), "--trust")
     before = everything_in(elsewhere.root)
-    again = elsewhere("import", str(archive), "--trust", "--json")
+    again = elsewhere("move", "import", str(archive), "--trust", "--json")
     assert (again.code, again.data["written"]) == (0, 0)
     assert everything_in(elsewhere.root) == before
 
 
 def test_it_comes_back_with_all_that_was_done_in_between(shell, archive, elsewhere, tmp_path):
-    elsewhere("import", str(archive), "--trust")
+    elsewhere("move", "import", str(archive), "--trust")
     elsewhere("verify", "issue-1")
     elsewhere("checkup", "finalize", "issue-1")
-    assert elsewhere("export", str(tmp_path / "back.tar")).code == 0
-    done = shell("import", str(tmp_path / "back.tar"), "--trust", "--json")
+    assert elsewhere("move", "export", str(tmp_path / "back.tar")).code == 0
+    done = shell("move", "import", str(tmp_path / "back.tar"), "--trust", "--json")
     assert (done.code, done.data["findings"]) == (0, [])
     assert contents(shell.root) == contents(elsewhere.root)
     assert any("git pull" in point for point in done.data["open"])
@@ -140,10 +140,10 @@ def test_it_comes_back_with_all_that_was_done_in_between(shell, archive, elsewhe
 
 
 def test_another_log_is_never_overwritten(shell, archive, elsewhere):
-    elsewhere("import", str(archive), "--trust")
+    elsewhere("move", "import", str(archive), "--trust")
     elsewhere("verify", "issue-1")
     before = everything_in(elsewhere.root)
-    refused = elsewhere("import", str(archive), "--trust")
+    refused = elsewhere("move", "import", str(archive), "--trust")
     assert refused.code == 1
     assert "0004-verify-passed.yml" in refused.err
     assert "two logs cannot be joined" in refused.err
@@ -155,7 +155,7 @@ def test_issues_that_a_person_made_in_the_new_place_are_not_overwritten(archive,
     issue = elsewhere.root / ".mino/forge/issues/0001.md"
     issue.parent.mkdir(parents=True)
     issue.write_text("---\ntitle: mine\nstate: open\n---\n")
-    assert elsewhere("import", str(archive), "--trust").code == 1
+    assert elsewhere("move", "import", str(archive), "--trust").code == 1
     assert "mine" in issue.read_text()
 
 
@@ -163,7 +163,7 @@ def test_a_configuration_that_is_there_stays_and_is_said(archive, elsewhere):
     elsewhere("init")
     config = elsewhere.root / ".mino/config.yml"
     before = config.read_text()
-    done = elsewhere("import", str(archive), "--trust", "--json")
+    done = elsewhere("move", "import", str(archive), "--trust", "--json")
     assert done.code == 0
     assert any(f"tar -xOf {archive} .mino/config.yml" in point for point in done.data["open"])
     assert config.read_text() == before
@@ -172,7 +172,7 @@ def test_a_configuration_that_is_there_stays_and_is_said(archive, elsewhere):
 def test_commits_that_went_another_way_are_refused_before_any_file_is_written(archive, elsewhere):
     ref = next(name for name in read_archive(archive).manifest.refs if "/issue-1/" in name)
     git(elsewhere.root, "update-ref", ref, commit(elsewhere.root, "other.txt", "other\n"))
-    refused = elsewhere("import", str(archive), "--trust")
+    refused = elsewhere("move", "import", str(archive), "--trust")
     assert refused.code == 1
     assert "import into a fresh clone" in refused.err
     assert contents(elsewhere.root) == {}
@@ -182,16 +182,16 @@ def test_commits_that_went_another_way_are_refused_before_any_file_is_written(ar
 def test_nothing_is_exported_while_somebody_is_at_work(shell, tmp_path):
     app = open_app(shell.root, origin=Origin("x"))
     with app.driver.hold("issue-1, run"):
-        assert "busy: issue-1, run" in shell("export", str(tmp_path / "x.tar")).err
+        assert "busy: issue-1, run" in shell("move", "export", str(tmp_path / "x.tar")).err
     with app.lease.hold("loop"):
-        assert "busy: loop" in shell("export", str(tmp_path / "x.tar")).err
+        assert "busy: loop" in shell("move", "export", str(tmp_path / "x.tar")).err
     assert not (tmp_path / "x.tar").exists()
     assert shell("status").code == 0
 
 
 def test_a_file_that_is_there_is_not_overwritten_and_the_home_stays(shell, tmp_path):
     (tmp_path / "mine.tar").write_text("mine")
-    refused = shell("export", str(tmp_path / "mine.tar"))
+    refused = shell("move", "export", str(tmp_path / "mine.tar"))
     assert "is there already" in refused.err
     assert (tmp_path / "mine.tar").read_text() == "mine"
     assert shell("status").code == 0
@@ -199,15 +199,15 @@ def test_a_file_that_is_there_is_not_overwritten_and_the_home_stays(shell, tmp_p
 
 def test_a_repository_without_a_log_has_nothing_to_export(bare_shell, tmp_path):
     bare_shell("init")
-    assert "has no log to move" in bare_shell("export", str(tmp_path / "x.tar")).err
+    assert "has no log to move" in bare_shell("move", "export", str(tmp_path / "x.tar")).err
 
 
 def test_the_pull_that_is_named_takes_the_committed_configuration_over_the_imported_one(shell, elsewhere, tmp_path):
     """Git overwrites no untracked file, and the import has just written one."""
     git(shell.root, "add", "--force", ".mino/config.yml", ".mino/.gitignore")
     git(shell.root, "commit", "--quiet", "--message", "configuration")
-    assert shell("export", str(tmp_path / "moved.tar")).code == 0
-    [point] = elsewhere("import", str(tmp_path / "moved.tar"), "--trust", "--json").data["open"]
+    assert shell("move", "export", str(tmp_path / "moved.tar")).code == 0
+    [point] = elsewhere("move", "import", str(tmp_path / "moved.tar"), "--trust", "--json").data["open"]
     [command] = re.findall(r"`(git .*?)` here", point)
     git(shell.root, "push", "--quiet", "origin", "main")
     for words in command.split(" && "):
@@ -250,7 +250,7 @@ def forged(archive: Path, target: Path, name: str, data: bytes = b"x", **attribu
 def test_a_file_that_leads_elsewhere_is_refused_before_anything_is_written(archive, elsewhere, tmp_path, name):
     hostile = forged(archive, tmp_path / "hostile.tar", name)
     before = everything_in(elsewhere.root)
-    refused = elsewhere("import", str(hostile), "--trust")
+    refused = elsewhere("move", "import", str(hostile), "--trust")
     assert refused.code == 1
     assert "does not belong into it" in refused.err
     assert everything_in(elsewhere.root) == before
@@ -261,7 +261,7 @@ def test_a_file_that_leads_elsewhere_is_refused_before_anything_is_written(archi
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE])
 def test_what_is_no_plain_file_is_refused(archive, elsewhere, tmp_path, kind):
     hostile = forged(archive, tmp_path / "hostile.tar", ".mino/events/link", b"", type=kind, linkname="/etc/passwd")
-    refused = elsewhere("import", str(hostile), "--trust")
+    refused = elsewhere("move", "import", str(hostile), "--trust")
     assert "is not the file that its manifest names" in refused.err
     assert not (elsewhere.root / ".mino").exists()
 
@@ -270,7 +270,7 @@ def test_a_file_that_claims_to_be_huge_is_refused(tmp_path, elsewhere):
     huge = tarfile.TarInfo("manifest.json")
     huge.size = 1 << 40
     (tmp_path / "hostile.tar").write_bytes(huge.tobuf() + bytes(1 << 16))
-    refused = elsewhere("import", str(tmp_path / "hostile.tar"), "--trust")
+    refused = elsewhere("move", "import", str(tmp_path / "hostile.tar"), "--trust")
     assert "it does not begin with manifest.json" in refused.err
     assert not (elsewhere.root / ".mino").exists()
 
@@ -280,7 +280,7 @@ def test_a_truncated_archive_is_refused(archive, elsewhere, part):
     packed = read_archive(archive)
     end = max(packed.offsets[entry.path] + entry.size for entry in packed.manifest.files)
     archive.write_bytes(archive.read_bytes()[: int(end * part)])
-    refused = elsewhere("import", str(archive), "--trust")
+    refused = elsewhere("move", "import", str(archive), "--trust")
     assert refused.code == 1
     assert "export again, or copy the file again" in refused.err
     assert not (elsewhere.root / ".mino").exists()
@@ -293,7 +293,7 @@ def test_any_byte_that_was_changed_in_a_file_is_noticed(archive, elsewhere):
         spoilt = bytearray(data)
         spoilt[packed.offsets[entry.path]] ^= 1
         archive.write_bytes(spoilt)
-        refused = elsewhere("import", str(archive), "--trust")
+        refused = elsewhere("move", "import", str(archive), "--trust")
         assert (refused.code, f"{entry.path} is not the file" in refused.err) == (1, True)
     assert not (elsewhere.root / ".mino").exists()
 
@@ -311,7 +311,7 @@ def test_a_bundle_with_a_branch_of_the_users_in_it_is_refused(shell, archive, el
                 content = bundle.read_bytes()
             member.size = len(content)
             copy.addfile(member, io.BytesIO(content))
-    refused = elsewhere("import", str(hostile), "--trust")
+    refused = elsewhere("move", "import", str(hostile), "--trust")
     assert "the git objects in the archive are not complete" in refused.err
     assert git(elsewhere.root, "for-each-ref", "refs/irontree") == ""
 
@@ -328,7 +328,7 @@ def test_a_link_in_the_way_is_not_followed(archive, elsewhere, tmp_path):
     elsewhere("init")
     (tmp_path / "target").mkdir()
     (elsewhere.root / ".mino" / "events").symlink_to(tmp_path / "target")
-    assert elsewhere("import", str(archive), "--trust").code == 1
+    assert elsewhere("move", "import", str(archive), "--trust").code == 1
     assert list((tmp_path / "target").iterdir()) == []
 
 
@@ -367,7 +367,7 @@ def test_an_import_that_was_killed_is_repeated(shell, archive, elsewhere, after)
     if after in (2, 3):
         with pytest.raises(EnvironmentRefused, match=r"the import of .* has not ended"):
             open_app(elsewhere.root, origin=Origin("x"))
-    assert elsewhere("import", str(archive), "--trust").code == 0
+    assert elsewhere("move", "import", str(archive), "--trust").code == 0
     assert contents(elsewhere.root) == contents(shell.root)
     assert elsewhere("verify", "issue-1").code == 0
 
@@ -383,14 +383,14 @@ def test_an_export_that_was_killed_leaves_the_home_as_it_was(shell, tmp_path):
 def test_another_backup_of_the_log_that_was_here_is_kept(archive, elsewhere):
     before = git(elsewhere.root, "rev-parse", "HEAD")
     git(elsewhere.root, "update-ref", "refs/irontree/log", before)
-    assert elsewhere("import", str(archive), "--trust").code == 0
+    assert elsewhere("move", "import", str(archive), "--trust").code == 0
     assert git(elsewhere.root, "rev-parse", f"refs/irontree/salvage/log/{before}") == before
 
 
 def test_a_home_is_not_given_up_under_a_terminal_that_asks(shell, tmp_path):
     app = open_app(shell.root, origin=Origin("Test Author"))
     with app.alive(SERVING).hold("a terminal"):
-        refused = shell("export", str(tmp_path / "home.tar"))
+        refused = shell("move", "export", str(tmp_path / "home.tar"))
     assert refused.code == 1
     assert "a terminal" in refused.err
     assert not (tmp_path / "home.tar").exists()
@@ -401,22 +401,22 @@ def test_a_home_is_not_given_up_under_a_terminal_that_asks(shell, tmp_path):
 
 def test_an_archive_is_shown_and_nothing_is_written_before_somebody_wants_it(archive, elsewhere):
     before = everything_in(elsewhere.root)
-    refused = elsewhere("import", str(archive))
+    refused = elsewhere("move", "import", str(archive))
     assert refused.code == 1
     assert refused.out.index("test ! -e broken") < refused.out.index("SPEC.md") < refused.out.index("event(s)")
     assert everything_in(elsewhere.root) == before
     assert not (elsewhere.root / ".mino" / "plans").exists()
-    assert elsewhere("import", str(archive), "--approve", "0" * 16).code == 1
+    assert elsewhere("move", "import", str(archive), "--approve", "0" * 16).code == 1
     assert not (elsewhere.root / ".mino" / "plans").exists()
 
 
 def test_its_approvals_do_not_count_unless_it_is_trusted(archive, elsewhere):
-    name = re.search(r"--approve ([0-9a-f]{16});", elsewhere("import", str(archive)).err)[1]
-    assert elsewhere("import", str(archive), "--approve", name).code == 0
-    assert elsewhere("import", str(archive), "--approve", name).code == 0, "the same again, as after a kill"
+    name = re.search(r"--approve ([0-9a-f]{16});", elsewhere("move", "import", str(archive)).err)[1]
+    assert elsewhere("move", "import", str(archive), "--approve", name).code == 0
+    assert elsewhere("move", "import", str(archive), "--approve", name).code == 0, "the same again, as after a kill"
     assert elsewhere("verify", "issue-1").code == 1
     assert "does not count here" in elsewhere("show", "issue-1").out
-    assert elsewhere("import", str(archive), "--trust").code == 1, "it has been worked on since"
+    assert elsewhere("move", "import", str(archive), "--trust").code == 1, "it has been worked on since"
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -426,7 +426,7 @@ def test_its_results_of_checks_do_not_count_unless_it_is_trusted(shell, tmp_path
     path = Layout(shell.root).reports(1) / f"{SHA}.yml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(encode_value(forged))
-    assert shell("export", str(tmp_path / "moved.tar")).code == 0
+    assert shell("move", "export", str(tmp_path / "moved.tar")).code == 0
     (open_set_aside(shell.root).state_folder / "results.key").unlink(missing_ok=True)  # as on another machine
     take_in(read_archive(tmp_path / "moved.tar"), open_set_aside(elsewhere.root), trusted=trusted)
     results = results_of(open_set_aside(elsewhere.root))

@@ -18,7 +18,7 @@ print(code, *sorted(name for name in sys.modules if "." not in name), file=sys.s
 HEAVY = {"acp", "git", "github", "httpx", "jinja2", "markdown_it", "prefect", "rich", "sqlalchemy"}
 
 
-@pytest.mark.parametrize("words", [["--help"], ["status"], ["loops"], ["show", "1"]])
+@pytest.mark.parametrize("words", [["--help"], ["status"], ["status", "--loops"], ["show", "1"]])
 def test_who_only_looks_loads_no_heavy_library(shell, words):
     """Where nothing speaks of a Prefect server."""
     shell("run", "1")

@@ -82,19 +82,19 @@ def test_a_person_sends_work_back_accepts_it_and_the_parent_is_completed(shell):
 def test_a_second_answer_is_refused_and_changes_nothing(shell):
     pending(shell)
     assert shell("checkup", "accept", "3").code == 0
-    before = shell("events", "3").out
+    before = shell("show", "3", "--events").out
     again = shell("checkup", "accept", "3")
     assert again.code == 1
     assert "issue-3 has no open question" in again.err
-    assert shell("events", "3").out == before
+    assert shell("show", "3", "--events").out == before
 
 
 def test_an_answer_that_does_not_fit_is_refused_with_those_that_would(shell):
     pending(shell)
     wrong = shell("checkup", "unblock", "3")
     assert wrong.code == 1
-    assert "irontree checkup accept issue-3" in wrong.err
-    assert "irontree checkup reject issue-3 'NOTE'" in wrong.err
+    assert "irontree accept 3" in wrong.err
+    assert "irontree reject 3 --note 'NOTE'" in wrong.err
 
 
 def test_attempts_used_up_are_answered_with_more_of_them(shell):
@@ -111,10 +111,10 @@ def test_attempts_used_up_are_answered_with_more_of_them(shell):
 
 
 def test_pre_flight_writes_nothing_when_the_runway_is_clear(shell):
-    before = shell("events", "1").out
+    before = shell("show", "1", "--events").out
     clear = shell("checkup", "pre-flight", "issue-1")
     assert (clear.code, clear.out) == (0, "pre-flight ok issue-1\n")
-    assert shell("events", "1").out == before
+    assert shell("show", "1", "--events").out == before
 
 
 def test_pre_flight_lists_everything_in_the_way_and_records_the_block(shell):
@@ -123,7 +123,7 @@ def test_pre_flight_lists_everything_in_the_way_and_records_the_block(shell):
     stopped = shell("checkup", "pre-flight", "1", "--json")
     assert stopped.code == 1
     assert {finding["where"] for finding in stopped.data["findings"]} == {"missing-identity", "hooks-missing"}
-    assert "checkup_preflight_blocked" in shell("events", "1").out
+    assert "checkup_preflight_blocked" in shell("show", "1", "--events").out
     git(shell.root, "config", "--unset", "user.email")
     git(shell.root, "config", "--unset", "core.hooksPath")
     assert shell("checkup", "unblock", "1", "tidied up").code == 0
@@ -214,7 +214,11 @@ def test_what_stands_in_the_way_is_said_with_the_question_wherever_that_is_liste
     """The name of the check alone says little to whoever removed the workspace."""
     (tmp_path / "agent").write_text('#!/bin/sh\nrm -rf "$PWD"\n')
     assert shell_with_own_agent("run", "1").code == 1
-    for told in (shell_with_own_agent("status"), shell_with_own_agent("why", "1"), shell_with_own_agent("show", "1")):
+    for told in (
+        shell_with_own_agent("status"),
+        shell_with_own_agent("show", "1", "--why"),
+        shell_with_own_agent("show", "1"),
+    ):
         assert "was removed while it was worked in" in told.out
     [question] = shell_with_own_agent("status", "--json").data["questions"]
     assert "to go on makes it anew and tries again" in question["said"]

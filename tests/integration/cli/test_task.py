@@ -101,7 +101,7 @@ def test_stepwise_publishes_and_stops_there_and_the_same_again_finds_what_is_the
     assert "was approved by Test Author" in again.out
     assert "created" not in again.out
     assert sorted((shell.root / ".mino" / "events").rglob("*.yml")) == events
-    assert shell("loops", "--json").data["loops"] == []
+    assert shell("status", "--loops", "--json").data["loops"] == []
 
 
 @pytest.mark.usefixtures("untouched")
@@ -236,7 +236,7 @@ def test_a_loop_is_cancelled_for_good(shell, loop_id):
         0,
         f"Loop {loop_id} cancelled. Its issues keep their state: irontree status\n",
     )
-    assert shell("loops", loop_id, "--json").data["loop"]["status"] == "cancelled"
+    assert shell("status", "--loops", loop_id, "--json").data["loop"]["status"] == "cancelled"
     for action in ((), ("cancel",), ("skip", "first-text")):
         refused = shell("task", "resume", loop_id, *action)
         assert (refused.code, f"Loop {loop_id} is cancelled" in refused.err) == (1, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.cli.steps import _record
+from irontree.cli.decisions import _record
 from irontree.errors import AnswerRefused
 from irontree.services.answers.answers import NOTE_LIMIT, Answer
 from irontree.services.loops.loop import open_loops
@@ -32,4 +32,4 @@ def test_an_answer_that_fits_and_is_refused_keeps_the_remedy_of_what_stands_in_i
 
 @pytest.mark.parametrize("choice", ["retry", ""])
 def test_an_answer_to_another_question_is_told_the_commands_that_fit(scene, choice):
-    assert "`irontree checkup accept issue-1` | " in refused(scene, Answer(choice, "ada", count=1))
+    assert "`irontree accept 1` | " in refused(scene, Answer(choice, "ada", count=1))

@@ -309,7 +309,7 @@ def test_a_loop_whose_process_keeps_dying_is_left_to_somebody_who_looks_why(foll
     with pytest.raises(ServerUnavailable, match=r"Crashed\. killed") as refusal:
         follower.follow()
     assert follower.screen.lines.count("The loop's process died; starting it again.") == CRASHES
-    assert refusal.value.remedy == f"go on with: irontree task resume {follower.loop_id}"
+    assert refusal.value.remedy == f"go on with: irontree resume {follower.loop_id}"
 
 
 @pytest.mark.parametrize(("ended", "how"), [(run("CANCELLED"), "called off"), (run("COMPLETED", "Stopped"), "stopped")])

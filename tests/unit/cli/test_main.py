@@ -15,7 +15,7 @@ import pytest
 
 from irontree import __version__
 from irontree.cli.console import Console
-from irontree.cli.main import VERBS, guard, keep_owners_rights, main, verb_parser
+from irontree.cli.main import FORMER, GROUPS, PAGES, VERBS, guard, help_text, keep_owners_rights, main, verb_parser
 from irontree.cli.parser import UsageError
 from irontree.errors import Busy, Cancelled
 
@@ -32,10 +32,61 @@ def raising(error: BaseException):
     return work
 
 
-def test_without_arguments_it_says_what_there_is(capsys):
-    assert main([]) == 0
-    help_text = capsys.readouterr().out
-    assert all(f"  {verb} " in help_text for verb in VERBS)
+@pytest.mark.parametrize("words", [[], ["--help"], ["help"], ["help", "help"]])
+def test_the_first_page_has_ten_verbs_the_decisions_in_one_line_and_where_the_rest_is(words, capsys):
+    assert main(words) == 0
+    page = capsys.readouterr().out
+    assert re.findall(r"^  ([a-z]+) ", page, re.MULTILINE) == (
+        ["demo", "init", "task", "status", "answer", "stop", "resume", "show", "serve", "ui"]
+    )
+    assert page.count("accept|reject|retry|skip ISSUE") == 1
+    assert ("`irontree help more`" in page, "`irontree help plumbing`" in page) == (True, True)
+
+
+@pytest.mark.parametrize("group", PAGES)
+def test_the_others_have_pages_of_their_own(group, capsys):
+    assert main(["help", group]) == 0
+    page = capsys.readouterr().out
+    assert re.findall(r"^  ([a-z]+) ", page, re.MULTILINE) == list(GROUPS[group])
+
+
+def test_every_verb_is_in_one_group_alone():
+    assert sum(len(verbs) for verbs in GROUPS.values()) == len(VERBS)
+    assert not VERBS.keys() & FORMER.keys()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_is_what_the_verb_says_of_itself(verb, capsys):
+    assert main(["help", verb]) == main([verb, "--help"]) == 0
+    first, second = capsys.readouterr().out.split(f"usage: irontree {verb} ")[1:]
+    assert first == second
+
+
+def test_help_of_what_there_is_not_names_what_is_near(capsys):
+    assert main(["help", "stauts"]) == 2
+    assert "did you mean `irontree status`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("verb", "now"), FORMER.items())
+def test_a_former_verb_says_on_stderr_what_it_is_now(verb, now, capsys):
+    assert main([verb, "--help"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == f"`irontree {verb}` is now `irontree {' '.join(now)}`\n"
+    assert shown.out == help_text(now[0]) == help_text(verb)
+    assert main([verb, "--bogus", "--json"]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, json.loads(shown.err)["error"]["kind"]) == ("", "usage")
+
+
+def test_options_stand_before_the_verb_too(tmp_path, capsys):
+    assert main(["--json", "-C", str(tmp_path), "config", "schema"]) == 0
+    assert "properties" in json.loads(capsys.readouterr().out)
+    assert main(["--format", "dot", "-C", str(tmp_path), "graph"]) == 1
+    assert "not a git repository" in capsys.readouterr().err
+    assert main(["--loud", "status"]) == 2
+    assert "unrecognized arguments: --loud" in capsys.readouterr().err
+    assert main(["--loud"]) == 2
+    assert "unrecognized arguments: --loud" in capsys.readouterr().err
 
 
 def test_it_tells_its_version(capsys):
@@ -62,6 +113,18 @@ def test_no_option_is_understood_by_its_beginning(verb):
         (["task", "SPEC.md", "--pln"], "unrecognized arguments: --pln; did you mean --plan?"),
         (["checkup", "rejct", "3", "no"], "; did you mean reject?"),
         (["show"], "the following arguments are required: ISSUE"),
+        (["show", "1", "--why", "--diff"], "one of --why, --diff at a time"),
+        (["status", "a-loop"], "irontree status --loops a-loop"),
+        (["status", "--loops", "--watch"], "leave --loops out"),
+        (["reject", "1"], "reject needs a note"),
+        (["reject", "1", "--note", " "], "reject needs a note"),
+        (["move", "export", "x.tar", "--trust"], "belong to move import"),
+        (["resume", "--json"], "--json goes with --what-if"),
+        (["completion"], "name the shell"),
+        (["config", "get"], "config get needs the name of a setting"),
+        (["config", "set", "run.max_retry_count"], "config set needs a value"),
+        (["config", "explain", "agent", "x"], "config explain takes no value"),
+        (["config", "schema", "agent"], "is of all settings"),
         (["status", "--loud"], "unrecognized arguments: --loud"),
         (["run", "issue-1", "--wait", "soon"], "'soon' is not a number of seconds"),
         (["run", "issue-1", "--wait", "-1"], "'-1' is not a number of seconds"),

@@ -206,5 +206,5 @@ def test_without_anybody_the_question_is_shown_with_the_commands_that_answer_it(
     said = output.getvalue()
     assert "\x1b" not in said
     assert "# Accept #7?" in said
-    assert f"  irontree task resume {LOOP} --answer 'issue-7=send-back:NOTE'\n" in said
+    assert f"  irontree resume {LOOP} --answer 'issue-7=send-back:NOTE'\n" in said
     assert URL not in said

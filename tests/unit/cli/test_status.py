@@ -95,10 +95,10 @@ def test_an_open_question_stands_with_every_command_that_answers_it():
     assert "1 waiting for you" in shown
     assert "#7 Looks right:" in shown
     for command in (
-        "irontree checkup accept issue-7",
-        "irontree checkup reject issue-7 'NOTE'",
-        f"irontree task resume {LOOP_ID} skip k",
-        f"irontree task resume {LOOP_ID} cancel",
+        "irontree accept 7",
+        "irontree reject 7 --note 'NOTE'",
+        "irontree skip 7",
+        f"irontree stop {LOOP_ID}",
     ):
         assert command in shown
 
@@ -112,7 +112,7 @@ def test_who_is_at_work_is_named():
 
 
 def test_where_nobody_is_at_work_that_is_said_with_what_to_type_last():
-    resume = f"irontree task resume {LOOP_ID}"
+    resume = f"irontree resume {LOOP_ID}"
     shown = text(overview(row()), following=resume)
     assert "Nobody is at work here now." in shown
     assert shown.splitlines()[-1] == f"  {resume}"
@@ -122,7 +122,7 @@ def test_where_nobody_is_at_work_that_is_said_with_what_to_type_last():
 
 
 def test_where_serve_would_go_on_with_the_loop_it_is_named_too():
-    lines = text(overview(row()), following=f"irontree task resume {LOOP_ID}", by_serve=True).splitlines()
+    lines = text(overview(row()), following=f"irontree resume {LOOP_ID}", by_serve=True).splitlines()
     assert lines[-2:] == [
         "Or start again what serves every repository on your list (`irontree repos`):",
         "  irontree serve",
@@ -131,7 +131,7 @@ def test_where_serve_would_go_on_with_the_loop_it_is_named_too():
 
 def test_where_a_terminal_follows_already_nothing_is_proposed():
     served = overview(row(), serving="irontree task (process 9 on host, since now)")
-    shown = text(served, following=f"irontree task resume {LOOP_ID}", by_serve=True)
+    shown = text(served, following=f"irontree resume {LOOP_ID}", by_serve=True)
     assert "irontree serve" not in shown
     assert "irontree task (process 9 on host, since now)" in shown
     assert "task resume" not in shown
@@ -204,7 +204,7 @@ def test_the_keys_of_the_json_form_are_documented():
         "choice": "go-on",
         "label": "it is put right, go on",
         "needs": [],
-        "command": "irontree checkup unblock issue-7",
+        "command": "irontree retry 7",
     }
 
 

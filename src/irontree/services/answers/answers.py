@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from irontree.app import App, Origin
+from irontree.domain import typed
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
 from irontree.domain.commands import Issues
 from irontree.domain.decide import TIMER, time_left
@@ -131,7 +132,7 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
         question = question_of_loop(app, loop_id)
         if question is None:
             raise AnswerRefused(
-                f"loop {loop_id} has no open question", remedy=f"`irontree loops {loop_id}` shows its state"
+                f"loop {loop_id} has no open question", remedy=f"`{typed.loop(loop_id)}` shows its state"
             )
         _take(app, question, validate(question, answer), answer)
     app.repository.back_up()
@@ -226,7 +227,7 @@ def _require_wanted(app: App, world: World, state: TaskState) -> None:
     if newest and newest.is_open and state.task_key in loop.left_out(newest, world):
         raise AnswerRefused(
             f"issue-{state.issue_number} was skipped in loop {newest.id}, and stays skipped while that loop is open",
-            remedy=f"answer once it is over; `irontree task resume {newest.id} cancel` ends it",
+            remedy=f"answer once it is over; `{typed.stop(newest.id)}` ends it",
         )
 
 
@@ -401,7 +402,7 @@ def let_time_pass(app: App, state: TaskState, seconds: float) -> TaskState:
         raise NotEligible(
             f"{name} waits until {state.not_before} ({state.blocking_check})",
             remedy=f"the same with `--wait {math.ceil(left.total_seconds())}` waits for that, and "
-            f"`irontree checkup unblock {name}` goes on now",
+            f"`{typed.retry(state.issue_number)}` goes on now",
         )
     if left:
         app.progress.note(f"{name} waits until {state.not_before} ({state.blocking_check})")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from irontree.app import App
+from irontree.domain import typed
 from irontree.domain.commands import Intent, Issues, OpenIssues, resolve_intent
 from irontree.domain.gates import key_of_approval
 from irontree.domain.issues import Issue
@@ -283,8 +284,7 @@ def _replaceable(app: App, proposal: Proposal, *, loop_mode: bool) -> tuple[Loop
             first = next(key for key in proposal.keys if key in loop.keys)
             raise NotEligible(
                 f"loop {loop.id} is open, and has {first} among its tasks",
-                remedy=f"go on with it: `irontree task resume {loop.id}`, "
-                f"or end it: `irontree task resume {loop.id} cancel`",
+                remedy=f"go on with it: `{typed.resume(loop.id)}`, or end it: `{typed.stop(loop.id)}`",
             )
     return shared
 

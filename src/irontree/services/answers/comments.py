@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from irontree.app import App, Origin
+from irontree.domain import typed
 from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.comments import is_marked, told_part
 from irontree.domain.gates import APPROVES_RULES, Gate
@@ -206,10 +207,7 @@ def _require_shown_rules(app: App, asked: Question, comments: tuple[Comment, ...
     shown = "\n".join(told_part(one.body) for one in comments if _asks(asked, one) and not one.edited)
     rules = rules_in_words(rules_for_denied(app.log.read(asked.under)))
     if not all(f"`{words}`" in shown for words in rules):
-        there = (
-            f"`irontree checkup unblock issue-{asked.under} --allow` approves what "
-            f"`irontree show issue-{asked.under}` shows, or "
-        )
+        there = f"`{typed.answer(asked.under, 'allow')}` approves what `irontree show issue-{asked.under}` shows, or "
         raise AnswerRefused(
             "the comment that asks does not show which rules this would approve",
             remedy=f"{'' if gate else there}add them to agent.permissions and approve that",

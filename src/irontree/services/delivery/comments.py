@@ -24,6 +24,7 @@ from irontree.ports import EffectLedger
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
 from irontree.services.proposals.again import ALLOW, UNREADABLE, offers_permission, propose_again
 from irontree.services.proposals.approval import approval_view
+from irontree.services.questions.commands import answers_to
 from irontree.services.questions.pages import skipped_too
 from irontree.services.questions.questions import Question, gate_at, gated, open_questions, question_about
 from irontree.services.record import World, read_world
@@ -57,6 +58,8 @@ class CommentView:
     """The branch that an acceptance publishes to; empty where merging a request accepts."""
     answers: tuple[tuple[str, str], ...] = ()
     """Each command with which a comment of one person answers, and what it does; empty if nothing is asked."""
+    typed: tuple[str, ...] = ()
+    """The commands that answer the same on a terminal; empty where merging a request does."""
     gated: tuple[str, ...] = ()
     """The usage of each command that has to pass the gate."""
     gate: str = ""
@@ -172,10 +175,24 @@ def answers_in(app: App, world: World, question: Question) -> dict[str, Any]:
             for choice in question.choices()
             if choice.in_comments and choice.name not in closed
         ),
+        "typed": _typed(replace(question, gated=closed)),
         "gated": question.usages(lambda choice: choice.name in closed),
         "gate": own.decide if own else "",
         "allow_gate": allow.decide if allow else "",
     }
+
+
+def _typed(question: Question) -> tuple[str, ...]:
+    """The commands that answer the same on a terminal; of a loop none, for its id is nothing to read (R10).
+
+    Nor of what needs a name, which an approval is shown with, or of what a merge decides.
+    """
+    offered = () if question.issue_number is None else answers_to(question)
+    return tuple(
+        command
+        for choice, command in offered
+        if choice.in_comments and not choice.loop_only and "revision" not in choice.needs
+    )
 
 
 def _effect(app: App, world: World, question: Question, choice: Choice) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
+from irontree.domain import typed
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.halt import halt_of
 from irontree.domain.plan import PublishPolicy
@@ -69,7 +70,7 @@ def already_published(app: App, world: World, states: Iterable[TaskState]) -> It
         where = world.plan(state).policy.publish
         if app.repository.has_published(state.anchor, where):
             what = f"{state.anchor[:12]} waits for acceptance, but {where.target_branch} has it already"
-            accept = f"`irontree checkup accept issue-{state.issue_number}`"
+            accept = f"`{typed.accept(state.issue_number)}`"
             yield (
                 state.issue_number,
                 what,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from irontree.app import App
+from irontree.domain import typed
 from irontree.domain.decide import Decision, Halt, Scope, decide
 from irontree.domain.ids import digest_of
 from irontree.domain.loop import OPEN
@@ -50,12 +51,12 @@ def refuse_at_work(app: App, loops: Iterable[Loop], over: str) -> None:
         if holder and holder.what == loop.id:
             raise Busy(
                 f"loop {loop.id} is at work on {over}",
-                remedy=f"wait until it halts, or cancel it: `irontree task resume {loop.id} cancel`",
+                remedy=f"wait until it halts, or cancel it: `{typed.stop(loop.id)}`",
             )
         if stale and stale.loop_id == loop.id:
             raise Busy(
                 f"stale loop lease detected: {stale.words} (.mino/loops/active.lock)",
-                remedy=f"`irontree task resume {loop.id}` asks whether to take it over",
+                remedy=f"`{typed.resume(loop.id)}` asks whether to take it over",
             )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from irontree.app import App
+from irontree.domain import typed
 from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy, Unit
 from irontree.domain.ids import parse_issue
 from irontree.domain.loop import LoopEntity
@@ -164,7 +165,7 @@ def _began(entity: LoopEntity) -> str:
 
 def _way_on(over: Budget, loop_id: str) -> str:
     if loop_id:
-        return f"`irontree task resume {loop_id}` asks whether to allow more"
+        return f"`{typed.resume(loop_id)}` asks whether to allow more"
     raised = "raise it under budgets in .mino/config.yml and approve that"
     return f"wait until {over.until}, or {raised}" if over.until else raised
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from irontree.app import App
+from irontree.domain import typed
 from irontree.domain.decide import Halt
 from irontree.domain.graph import Graph
 from irontree.domain.ids import intent_hash
@@ -122,7 +123,7 @@ def read_loop(app: App, loop_id: str) -> Loop:
     if entity is None:
         if stream.highest_sequence:
             raise _damage(loop_id, stream)
-        raise NotEligible(f"Loop {loop_id} not found.", remedy="`irontree loops` lists them")
+        raise NotEligible(f"Loop {loop_id} not found.", remedy=f"`{typed.loop()}` lists them")
     loop = Loop(entity, 0)
     for record in stream.records:
         loop = _fold(loop, record.event, record.told)
@@ -187,17 +188,17 @@ def still_open(loops: Iterable[Loop]) -> tuple[Loop, ...]:
     return tuple(loop for loop in loops if loop.is_open)
 
 
-def only_open(app: App) -> Loop:
-    """The loop that is open. Raises NotEligible, listing them with their commands, unless it is exactly one."""
+def only_open(app: App, command: Callable[[str], str] = typed.resume) -> Loop:
+    """The loop that is open. Raises NotEligible, listing them with their *command*, unless it is exactly one."""
     match open_loops(app):
         case (loop,):
             return loop
         case ():
             raise NotEligible(
-                "No loop is open.", remedy="`irontree loops` lists all; `irontree task SPEC.md` starts one"
+                "No loop is open.", remedy=f"`{typed.loop()}` lists all; `irontree task SPEC.md` starts one"
             )
         case several:
-            lines = (f"\n  irontree task resume {loop.id}  ({loop.entity.intent})" for loop in several)
+            lines = (f"\n  {command(loop.id)}  ({loop.entity.intent})" for loop in several)
             raise NotEligible(f"{len(several)} loops are open:{''.join(lines)}", remedy="name one of them")
 
 
@@ -310,10 +311,10 @@ def skip(app: App, loop_id: str, task_key: str, by: str, note: str = "") -> tupl
     """
     loop = require_open(read_loop(app, loop_id))
     if task_key not in loop.keys:
-        raise NotEligible(f"{task_key} is not in the scope of loop {loop_id}", remedy=f"`irontree loops {loop_id}`")
+        raise NotEligible(f"{task_key} is not in the scope of loop {loop_id}", remedy=f"`{typed.loop(loop_id)}`")
     world = read_world(app)
     if world.is_done(task_key):
-        raise NotEligible(f"{task_key} is done; there is nothing to skip", remedy=f"`irontree loops {loop_id}`")
+        raise NotEligible(f"{task_key} is done; there is nothing to skip", remedy=f"`{typed.loop(loop_id)}`")
     cancelled = cascade(loop, world, task_key)
     for key in sorted(cancelled, key=lambda key: key == task_key):
         event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="task", task_key=key)

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Final
 
 from irontree.app import App
+from irontree.domain import typed
 from irontree.domain.checks import commands_for, coverage, is_trivial, left_to_people
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
@@ -136,7 +137,7 @@ def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
 
 def _left_out(world: World, proposal: Proposal) -> tuple[str, ...]:
     """Tasks skipped in the loop that continues, and how to work on them again (R17)."""
-    again = f"to work on it again, end that loop first: irontree task resume {proposal.loop_id} cancel"
+    again = f"to work on it again, end that loop first: {typed.stop(proposal.loop_id)}"
     return tuple(f"{named(world, key)}: skipped in loop {proposal.loop_id} ({again})" for key in proposal.skipped)
 
 

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from irontree.app import App
+from irontree.domain import typed
 from irontree.domain.budgets import EXAMPLES
 from irontree.domain.decide import Halt, Step, decide, step_for
 from irontree.domain.halt import Choice
 from irontree.domain.state import TaskState
-from irontree.domain.text import shell_path, shell_word
+from irontree.domain.text import shell_path
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, still_open
-from irontree.services.questions.questions import Question, QuestionKind, given_up
+from irontree.services.questions.questions import Question, given_up
 from irontree.services.record import World
 from irontree.services.views.history import step_command
 from irontree.services.views.overview import SERVING
 
-_COMMANDS: Final[Mapping[tuple[QuestionKind, str, str], str]] = {
-    ("issue", "pending_acceptance", "accept"): "irontree checkup accept issue-{number}",
-    ("issue", "pending_acceptance", "send-back"): "irontree checkup reject issue-{number} 'NOTE'",
-    ("issue", "fail_terminal", "retry"): "irontree checkup unblock issue-{number} --retry 1",
-    ("issue", "fail_terminal", "verify"): "irontree checkup unblock issue-{number} --verify",
-    ("issue", "blocked", "go-on"): "irontree checkup unblock issue-{number}",
-    ("issue", "blocked", "accept"): "irontree checkup accept issue-{number}",
-    ("issue", "blocked", "send-back"): "irontree checkup reject issue-{number} 'NOTE'",
-    ("issue", "reapproval_required", "approve"): "irontree checkup unblock issue-{number} --approve {revision}",
-    ("loop", "protocol_gap", "go-on"): "irontree task resume {loop_id} --answer loop=go-on",
-    ("loop", "loop_budget_exhausted", "extend"): "irontree task resume {loop_id} --answer {extend}",
-    ("document", "reapproval_required", "approve"): "irontree task {document} --approve {revision}",
+_SHORT: Final[Mapping[str, Callable[[int | None], str]]] = {
+    "accept": typed.accept,
+    "send-back": typed.reject,
+    "retry": typed.retry,
+    "go-on": typed.retry,
+    "skip": typed.skip,
 }
-_WHATEVER_ASKS: Final[Mapping[str, str]] = {
-    "allow": "irontree checkup unblock issue-{number} --allow",
-    "skip": "irontree task resume {loop_id} skip {task_key}",
-    "stop": "irontree task resume {loop_id} cancel",
-}
+"""The choices about an issue that have a verb of their own; `irontree answer` makes all others."""
 DAMAGED: Final = "irontree checkup reconcile"
 """The command that comes before any answer if an issue's log has gaps."""
 
@@ -54,16 +45,20 @@ def called(command: str, program: str) -> str:
 
 
 def _command(question: Question, choice: Choice) -> str:
-    form = _COMMANDS.get((question.kind, question.reason, choice.name)) or _WHATEVER_ASKS[choice.name]
-    amount = EXAMPLES[question.budget.unit] if question.budget else "20"
-    return form.format(
-        number=question.issue_number,
-        loop_id=question.loop_id,
-        task_key=shell_word(question.task_key or ""),
-        document=shell_path(question.document),
-        revision=question.revision or "NAME",
-        extend=shell_word(f"loop=extend:{amount}"),
-    )
+    revision = question.revision or "NAME"
+    if question.kind == "document":
+        return f"irontree task {shell_path(question.document)} --approve {revision}"
+    if choice.name == "stop":
+        return typed.stop(question.loop_id)
+    if question.kind == "issue" and choice.name in _SHORT:
+        return _SHORT[choice.name](question.issue_number)
+    examples = {
+        "amount": EXAMPLES[question.budget.unit] if question.budget else "",
+        "count": "20",
+        "revision": revision,
+    }
+    words = ":".join((choice.name, *(examples[need] for need in choice.needs)))
+    return typed.answer(question.issue_number or question.loop_id, words)
 
 
 def question_json(question: Question, program: str = "irontree") -> dict[str, Any]:
@@ -128,7 +123,7 @@ def _wanted(app: App, world: World, loops: Sequence[Loop]) -> tuple[list[str], M
 
 
 def _resume(app: App, loop_id: str) -> str:
-    return "" if goes_on(app) else f"irontree task resume {loop_id}"
+    return "" if goes_on(app) else typed.resume(loop_id)
 
 
 def _step(world: World, step: Step) -> str:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final, Literal, NamedTuple
 
 from irontree.app import App
+from irontree.domain import typed
 from irontree.domain.checks import complaint_of
 from irontree.domain.decide import ISSUES_EVERY, Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.external import BY_CHECK
@@ -315,9 +316,8 @@ def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[Tas
 def _who_decides(state: TaskState, over: Over, words: str) -> str:
     """Who can unblock it, and with which choices; only commands can once its loop was stopped."""
     if over.stopped:
-        return (
-            f"loop {over.stopped.id} was stopped and asks no questions; the choices of `irontree checkup` are: {words}"
-        )
+        command = typed.answer(state.issue_number)
+        return f"loop {over.stopped.id} was stopped and asks no questions; the choices of `{command}` are: {words}"
     who = f"it is tried again after {state.not_before}, or {_A_PERSON}" if state.not_before else _A_PERSON
     return f"{who}; the choices are: {words}"
 

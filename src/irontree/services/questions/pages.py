@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from irontree.app import App
+from irontree.domain import typed
 from irontree.domain.checks import EXCERPT_CHARACTERS, telling_lines
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
@@ -144,9 +145,7 @@ def skipped_too(app: App, world: World, question: Question) -> str:
 
 def _answer_command(question: Question) -> str:
     """The command that shows the same question on a terminal, and how to answer it."""
-    if question.loop_id:
-        return f"irontree task resume {question.loop_id}"
-    return f"irontree show issue-{question.issue_number}"
+    return typed.answer(question.issue_number or question.loop_id)
 
 
 def _reason(state: TaskState, record: Record[IssueEvent]) -> str:

@@ -97,6 +97,6 @@ def test_a_comment_that_asks_says_what_each_answer_does_before_what_to_type_on_a
         "- `/send-back NOTE`: send back with a note",
         "- `/skip greeting`: skip this task and what depends on it (also skips #\N{ZERO WIDTH SPACE}2 Close)",
         "- `/stop`: stop the whole loop",
-        "On a terminal: `irontree checkup accept issue-1` or `irontree checkup reject issue-1 'NOTE'`",
+        "On a terminal: `irontree accept 1`, `irontree reject 1 --note 'NOTE'`",
     )
     assert [line for line in told.splitlines() if line in lines] == list(lines)

@@ -35,7 +35,7 @@ def test_any_other_answer_is_refused_and_acceptance_records_what_everybody_has(s
     scene.repository.failures += [RemoteUnavailable("out")] * away
     with pytest.raises(AnswerRefused, match=LANDED) as refused:
         answer_issue(scene.app, 1, answer, loop.id)
-    assert "`irontree checkup accept issue-1`" in refused.value.remedy
+    assert "`irontree accept 1`" in refused.value.remedy
     assert (scene.events()[-1], loops.read_loop(scene.app, loop.id).is_open) == ("verify_pending_acceptance", True)
     after = answer_issue(scene.app, 1, accepts(), loop.id)
     assert (after.last_event, after.code_ref) == ("checkup_accept_recorded", scene.repository.remote["main"])

@@ -30,7 +30,7 @@ def test_before_the_time_it_says_until_when_and_what_to_do(waiting):
         let_time_pass(waiting.app, waiting.state(), 10)
     assert f"issue-1 waits until {waiting.state().not_before} (rate-limited)" in refused.value.message
     assert "--wait" in refused.value.remedy
-    assert "irontree checkup unblock issue-1" in refused.value.remedy
+    assert "irontree retry 1" in refused.value.remedy
 
 
 def test_who_is_ready_to_wait_that_long_waits_and_the_timer_answers(waiting):

@@ -50,7 +50,7 @@ def test_a_loop_that_another_tool_left_is_taken_over_before_it_is_replaced(scene
     scene.lease.other, scene.lease.is_old = LeftLease(loop.id, f"loop {loop.id}, process 7"), True
     with pytest.raises(Busy, match="stale loop lease detected") as refused:
         act(scene, SPEC)
-    assert refused.value.remedy == f"`irontree task resume {loop.id}` asks whether to take it over"
+    assert refused.value.remedy == f"`irontree resume {loop.id}` asks whether to take it over"
     assert read_loop(scene.app, loop.id).is_open
 
 

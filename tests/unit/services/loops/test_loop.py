@@ -244,7 +244,7 @@ def test_the_loop_to_resume_need_not_be_named_where_one_is_open(scene):
     with pytest.raises(NotEligible, match=r"^2 loops are open") as refused:
         loops.only_open(scene.app)
     for loop in (first, second):
-        assert f"irontree task resume {loop.id}  ({loop.entity.intent})" in refused.value.message
+        assert f"irontree resume {loop.id}  ({loop.entity.intent})" in refused.value.message
     loops.cancel(scene.app, first.id, "ada")
     assert loops.only_open(scene.app).id == second.id
 
@@ -401,7 +401,7 @@ def test_an_open_loop_with_a_damaged_file_is_the_one_that_goes_on(scene):
     assert scene.loops.ids() == (loop.id,)
 
 
-@pytest.mark.parametrize("lost", ["events", "first event"])
+@pytest.mark.parametrize("lost", ["show", "first event", "--events"])
 def test_a_halted_loop_that_cannot_be_trusted_asks_nothing_and_keeps_nobody_from_looking(scene, lost):
     """R13: its damage is said; nobody could record an answer."""
     loop = scene.start(ONE_TASK)

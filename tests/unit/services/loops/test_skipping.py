@@ -40,7 +40,7 @@ def test_an_approval_after_a_skip_lists_what_is_left_out_and_goes_on_with_the_lo
     assert (proposal.loop_id, proposal.skipped) == (reduced.id, (CLOSE,))
     shown = approval_text(scene.app, proposal, loop_mode=True, answer="")
     assert f"#2 Close: skipped in loop {reduced.id}" in shown
-    assert f"irontree task resume {reduced.id} cancel" in shown
+    assert f"irontree stop {reduced.id}" in shown
     assert "- Goal: this task is done" in shown
     loop = approve(scene.app, proposal, proposal.name, "ada")
     assert (loop.id, loop.keys) == (reduced.id, (GREETING,))
@@ -117,7 +117,7 @@ def test_what_was_skipped_takes_no_answer_as_long_as_its_loop_is_open(scene):
     for answer in (accepts(), sends_back("longer")):
         with pytest.raises(AnswerRefused, match=f"was skipped in loop {loop.id}, and stays skipped") as refused:
             answer_issue(scene.app, 1, answer)
-        assert f"`irontree task resume {loop.id} cancel`" in refused.value.remedy
+        assert f"`irontree stop {loop.id}`" in refused.value.remedy
     assert (scene.repository.remote["main"], shown_as(scene, loop)) == (before, {"skipped"})
 
 

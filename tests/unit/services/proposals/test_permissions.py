@@ -73,9 +73,7 @@ def test_why_names_it_among_the_choices(failed):
 
 def test_a_terminal_names_the_command(failed):
     asked = asked_about(failed.app, failed.world, (), failed.state())
-    assert ("allow", "irontree checkup unblock issue-1 --allow") in [
-        (c.name, command) for c, command in answers_to(asked)
-    ]
+    assert ("allow", "irontree answer 1 allow") in [(c.name, command) for c, command in answers_to(asked)]
 
 
 def test_the_answer_adds_the_rule_approves_it_and_gives_another_attempt(failed):

@@ -343,7 +343,7 @@ def test_a_loop_that_has_other_tasks_too_is_finished_or_ended_first(two):
     loop = authorise(two, 1, 2)
     with pytest.raises(NotEligible, match=f"loop {loop.id} is open") as refused:
         authorise(two, 1)
-    assert f"irontree task resume {loop.id}" in refused.value.remedy
+    assert f"irontree resume {loop.id}" in refused.value.remedy
     cancel(two.app, loop.id, "ada")
     assert authorise(two, 1).id != loop.id
 

@@ -23,7 +23,7 @@ from irontree.services.views.history import say_issue_event
 from tests.support.issues import say, write
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does
 
-REFUSED = re.compile(r"irontree (?:checkup (?:accept|unblock)|task .* --approve)[^`]*")
+REFUSED = re.compile(r"irontree (?:accept|retry|answer \d+ \w|task .* --approve)[^`]*")
 EVERY = Gate(approvers=2)
 GATED = Gates(acceptance=EVERY, approval=EVERY, failure=EVERY, blocked=EVERY)
 

@@ -70,7 +70,7 @@ def test_without_a_server_there_is_no_link_to_a_form(scene):
 def test_the_commands_work_from_outside_the_repository(scene):
     [one] = waiting(scene.app)
     commands = [command for _, command in answers_to(one, program_for(one.root))]
-    assert f"irontree -C {scene.root} checkup accept issue-{one.number}" in commands
+    assert f"irontree -C {scene.root} accept {one.number}" in commands
     assert [answer["command"] for answer in waiting_json(one)["answers"]] == commands
 
 

@@ -39,7 +39,7 @@ def test_outside_of_a_loop_it_is_the_issues_own_step_else_that_of_another(scene)
 
 def test_an_open_loop_is_resumed_unless_it_is_at_work(scene):
     loop = scene.start(TWO_TASKS)
-    assert (of_all(scene), of(scene)) == (f"irontree task resume {loop.id}",) * 2
+    assert (of_all(scene), of(scene)) == (f"irontree resume {loop.id}",) * 2
     with scene.lease.hold(loop.id):
         assert (of_all(scene), of(scene)) == ("", "")
 

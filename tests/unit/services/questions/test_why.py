@@ -56,7 +56,9 @@ def test_once_its_loop_was_stopped_a_task_waits_for_commands_alone(scene):
     assert standing(scene, "second") == ("ready", f"loop {loop.id} was stopped: it waits for `irontree run issue-2`")
     asked = explain(scene.app, GREETING)
     assert (asked.standing, asked.because) == ("blocked", "your acceptance is needed")
-    said = f"loop {loop.id} was stopped and asks no questions; the choices of `irontree checkup` are: accept, send-back"
+    said = (
+        f"loop {loop.id} was stopped and asks no questions; the choices of `irontree answer 1` are: accept, send-back"
+    )
     assert asked.rule == said
 
 

@@ -1,0 +1,95 @@
+"""One setting: what it is, what it means, and how it is changed."""
+
+from __future__ import annotations
+
+import pytest
+
+FILE = """\
+# Ours.
+run:
+  max_retry_count: 1  # two attempts are enough
+verify:
+  commands: [{name: tests, run: test ! -e broken}]
+"""
+
+
+@pytest.fixture
+def configured(shell):
+    shell.configure(FILE)
+    return shell
+
+
+def content(shell) -> str:
+    return (shell.root / ".mino" / "config.yml").read_text()
+
+
+def test_get_prints_the_value_alone_and_of_a_section_its_settings(configured):
+    assert configured("config", "get", "run.max_retry_count").out == "1\n"
+    listed = configured("config", "get", "run").out
+    assert listed.splitlines()[0].split() == ["KEY", "FROM", "VALUE"]
+    assert "run.max_retry_count" in listed
+    [found] = configured("config", "get", "run.max_retry_count", "--json").data["settings"]
+    assert found.keys() == {"key", "value", "origin", "description", "default"}
+    assert (found["value"], found["origin"], found["default"]) == (1, "file", 3)
+
+
+def test_explain_says_what_settings_mean(configured):
+    one = configured("config", "explain", "run.max_retry_count").out
+    assert ("Now: 1" in one, "Default: 3" in one) == (True, True)
+    assert "which is the default" in configured("config", "explain", "loop.on_halt").out
+    everything = configured("config", "explain").out
+    assert len(everything.splitlines()) == len(configured("config", "--json").data["settings"]) + 1
+
+
+@pytest.mark.parametrize("what", ["get", "explain"])
+def test_a_setting_that_there_is_not_is_refused_with_what_is_near(configured, what):
+    refused = configured("config", what, "run.max_retry_cout")
+    assert (refused.code, "did you mean run.max_retry_count?" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown", "written"),
+    [
+        ("run.max_retry_count", "2", "2", "max_retry_count: 2  # two attempts are enough"),
+        ("agent.command", "claude -p 'do it'", "claude -p 'do it'", "command: claude -p 'do it'"),
+        ("publish.remote", "null", "(unset)", "remote:"),
+        ("workspace.setup", "[npm ci, make]", "'npm ci' make", "setup: [npm ci, make]"),
+        ("loop.on_halt", "stop", "stop", "on_halt: stop"),
+    ],
+)
+def test_set_changes_one_setting_and_keeps_every_comment(configured, name, value, shown, written):
+    done = configured("config", "set", name, value)
+    assert (done.code, done.out.splitlines()[0]) == (0, f"{name}: {shown}")
+    assert written in content(configured)
+    assert "# Ours." in content(configured)
+    assert configured("config", "get", name).out == f"{shown}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("run.max_retry_count", "many", "`run.max_retry_count`: expected a whole number, got 'many'"),
+        ("run.max_retry_count", "-1", "`run.max_retry_count`"),
+        ("run.max_retries", "2", "unknown key `run.max_retries`"),
+        ("run", "2", "`run`: expected keys below it"),
+        ("loop.on_halt", "[", "is not"),
+    ],
+)
+def test_what_would_be_refused_when_it_is_read_is_not_written(configured, name, value, said):
+    refused = (
+        configured("config", "set", name, "--", value) if value[0] == "-" else configured("config", "set", name, value)
+    )
+    assert refused.code == 1
+    assert content(configured) == FILE
+
+
+def test_set_says_whether_approved_work_asks_again(configured):
+    assert configured("config", "set", "loop.budget", "9", "--json").code == 1
+    asks = configured("config", "set", "verify.timeout", "30", "--json")
+    assert asks.code in (0, 1)
+
+
+def test_where_nothing_is_set_up_nothing_is_set(bare_shell):
+    refused = bare_shell("config", "set", "run.max_retry_count", "2")
+    assert (refused.code, "irontree init" in refused.err) == (1, True)
+    assert not (bare_shell.root / ".mino").exists()
