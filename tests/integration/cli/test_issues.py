@@ -80,7 +80,7 @@ def test_adopt_takes_one_issue_in_and_says_how_to_go_on(shell):
     assert events(shell, 1) == ["0001-task-adopted.yml"]
     assert 'iron-tree:adopted"' in text_of(shell, 1)
     assert text_of(shell, 1).endswith("- it is there (check: tests)\n")
-    command = re.search(r"irontree (checkup unblock issue-1 --approve \S+)", taken.out)[1]
+    command = re.search(r"irontree (answer 1 approve:\S+)", taken.out)[1]
     assert command in shell("status").out, "it is the command that the question names, too"
     assert shell(*command.split()).code == 0
     assert events(shell, 1) == ["0001-task-adopted.yml", "0002-task-approved.yml"]

@@ -253,13 +253,13 @@ def test_what_a_person_gave_up_asks_nobody_but_can_be_looked_at(shell, given_up)
 
 def test_a_remedy_can_be_typed_where_it_is_told(shell, capsys):
     assert main(["-C", str(shell.root), "status", "--loops", "2020-01-01-0000-aaaaaa"]) == 1
-    assert f"`irontree -C {shell.root} loops` lists them" in capsys.readouterr().err
+    assert f"`irontree -C {shell.root} status --loops` lists them" in capsys.readouterr().err
 
 
 def test_a_loop_that_is_not_there_is_refused(shell):
     missing = shell("status", "--loops", "2020-01-01-0000-aaaaaa")
     assert missing.code == 1
-    assert "irontree loops" in missing.err
+    assert "irontree status --loops" in missing.err
 
 
 def test_damage_is_shown_by_status_found_by_check_and_recorded_by_reconcile(shell):

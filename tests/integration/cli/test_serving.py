@@ -126,7 +126,7 @@ def test_from_anywhere_the_inbox_shows_what_waits_in_registered_repositories(wai
     assert (one["repository"], one["issue"], one["reason"]) == ("project", 3, "pending_acceptance")
     assert one["form_url"] is None
     assert one["since"]
-    assert f"irontree -C {waiting_shell.root} checkup accept issue-3" in [a["command"] for a in one["answers"]]
+    assert f"irontree -C {waiting_shell.root} accept 3" in [a["command"] for a in one["answers"]]
     assert found["problems"] == []
 
 
