@@ -11,11 +11,12 @@ from irontree.app import App
 from irontree.cli.answer import read_choice
 from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.decisions import ENDS, GOES_ON, skip_issue, stop_loop, take_answer, tell_loop
-from irontree.cli.inbox import everything_waiting, question_block
+from irontree.cli.inbox import everything_waiting, question_block, signing_in
 from irontree.cli.output import TextLines, listing
 from irontree.cli.parser import JSON, OK, REFUSED, UsageError, argument, wait
 from irontree.domain import typed
 from irontree.errors import AnswerRefused
+from irontree.flows.server.connection import state_folder
 from irontree.services.answers.answers import Answer
 from irontree.services.loops.loop import open_loops, read_loops
 from irontree.services.questions.commands import question_json
@@ -50,11 +51,12 @@ def run(context: Context) -> int:
             lambda: as_json(waiting, unknown), [TextLines(nothing), *listing(filter(None, (unknown,)))]
         )
         return OK
+    shown = signing_in(waiting, context.console.out, state_folder())
     if not context.console.json and context.console.draws and sys.stdin.isatty():
         from irontree.cli.follow import RichScreen  # only where there is a terminal: it imports Rich
 
-        return ask(context, app, waiting, RichScreen(app.origin.actor))
-    blocks = [*map(question_block, waiting), *listing(filter(None, (unknown,)), "faint")]
+        return ask(context, app, shown, RichScreen(app.origin.actor))
+    blocks = [*map(question_block, shown), *listing(filter(None, (unknown,)), "faint")]
     context.console.show(lambda: as_json(waiting, unknown), blocks)
     return REFUSED
 

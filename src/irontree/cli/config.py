@@ -21,6 +21,7 @@ from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.text import sentence, suggestion
 from irontree.domain.values import Section
 from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible
+from irontree.services.record import read_world
 from irontree.store.layout import Layout
 
 UNSET: Final = "(unset)"
@@ -106,7 +107,7 @@ def _set(context: Context, app: App, path: Path) -> int:
     name, value = context.options.name, context.options.value
     before = _digest(app)
     set_setting(path, name, value)
-    again = _digest(context.look()) != before
+    again = bool(read_world(app).plans) and _digest(context.look()) != before
     [one] = _named(tuple(settings_of(load_config(path))), name)
     note = (Cell("Work that was approved before asks for approval again, with this change.", "asks"),) if again else ()
     context.console.show(
