@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from irontree.cli.follow import RichScreen
 
 
+PATIENCE: Final = 3600.0
+"""Seconds that an answer from the keyboard waits for the step at work, unless `--wait` says how long."""
+
+
 @dataclass(frozen=True, slots=True)
 class OfferedForm:
     """The form of a question, without a run that shows it."""
@@ -111,6 +115,10 @@ def ask(context: Context, app: App, waiting: Sequence[Question], screen: RichScr
     answer = screen.ask(asked, form, asked.form_url or "", lambda: _is_open(app, asked))
     if answer is None:
         return OK if not _is_open(app, asked) else REFUSED
+    if context.options.wait == 0:  # what was typed is not to be lost to a step that is at work
+        context.options.wait = PATIENCE
+    if busy := app.driver.holder():
+        context.console.note(f"waiting until this has ended: {busy.what}")
     return _take(context, app, asked, answer)
 
 

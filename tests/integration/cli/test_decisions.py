@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -219,9 +220,9 @@ def person() -> Iterator[Person]:
     made.close()
 
 
-def answered(root: Path, person: Person) -> int:
+def answered(root: Path, person: Person, said: io.StringIO | None = None) -> int:
     app = open_app(root, origin=Origin("Ada"))
-    context = Context(argparse.Namespace(wait=0, json=False), Console(io.StringIO(), io.StringIO()), root)
+    context = Context(argparse.Namespace(wait=0, json=False), Console(io.StringIO(), said or io.StringIO()), root)
     return asking.ask(context, app, everything_waiting(app)[0], person.screen)
 
 
@@ -248,3 +249,14 @@ def test_who_types_nothing_answers_nothing(judged, person):
     os.write(person._master, b"\x04")
     assert answered(judged.root, person) == 1
     assert read_world(open_app(judged.root, origin=Origin("Ada"))).state(3).phase is Phase.PENDING
+
+
+def test_what_was_typed_is_not_lost_to_a_step_that_is_at_work(judged, person):
+    app, said = open_app(judged.root, origin=Origin("Ada")), io.StringIO()
+    held = app.driver.hold("issue-1, verify")
+    held.__enter__()
+    threading.Timer(2, lambda: held.__exit__(None, None, None)).start()
+    person.type("accept", "fine")
+    assert answered(judged.root, person, said) == 0
+    assert said.getvalue().startswith("waiting until this has ended: issue-1, verify\n")
+    assert phase(judged, 3) == Phase.VERIFIED

@@ -6,8 +6,10 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
+from irontree.domain.attempt import Claim
 from irontree.domain.commands import parse_command
 from irontree.domain.comments import marked_problems, told_part
+from irontree.ports import AgentResult
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
@@ -100,3 +102,16 @@ def test_a_comment_that_asks_says_what_each_answer_does_before_what_to_type_on_a
         "On a terminal: `irontree accept 1`, `irontree reject 1 --note 'NOTE'`",
     )
     assert [line for line in told.splitlines() if line in lines] == list(lines)
+
+
+def test_an_agent_that_asks_is_answered_by_a_comment_and_a_terminal_has_the_same_answers(scene):
+    """The line for a terminal named the one command that leaves the agent without an answer."""
+    scene.agent = ScriptedAgent(lambda _: AgentResult("exited", 0, 2.5, "", Claim(None, "summary", "Which greeting?")))
+    told = told_part(verified(scene).comments()[-1])
+    lines = (
+        "- `/send-back NOTE`: answer the agent: the next attempt is given your note",
+        "- `/continue`: try again without an answer",
+        "On a terminal: `irontree reject 1 --note 'NOTE'`, `irontree retry 1`",
+    )
+    assert [line for line in told.splitlines() if line in lines] == list(lines)
+    assert "checkup" not in told
