@@ -65,7 +65,7 @@ def test_without_a_run_of_that_key_none_is_found(client):
 def test_a_deployment_that_nobody_serves_is_named_with_its_remedy(client):
     with pytest.raises(ServerUnavailable, match="no deployment note/nowhere") as refusal:
         runs.ensure_run(client, "note/nowhere", key="x", parameters={})
-    assert "irontree task resume" in refusal.value.remedy
+    assert "irontree resume" in refusal.value.remedy
 
 
 @pytest.mark.parametrize("state", [Completed(), Crashed()])
