@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
@@ -21,7 +22,7 @@ from irontree.services.answers.answers import Answer
 from irontree.services.loops.loop import open_loops, read_loops
 from irontree.services.questions.commands import question_json
 from irontree.services.questions.listing import asked_about, list_questions, offered
-from irontree.services.questions.pages import question_text
+from irontree.services.questions.pages import parts_of, question_text
 from irontree.services.questions.questions import Question, question_about, question_of_loop
 from irontree.services.record import read_world
 
@@ -57,9 +58,10 @@ def run(context: Context) -> int:
         return OK
     shown = signing_in(waiting, context.console.out, state_folder())
     if not context.console.json and context.console.draws and sys.stdin.isatty():
-        from irontree.cli.follow import RichScreen  # only where there is a terminal: it imports Rich
+        from irontree.cli.follow import RichScreen  # only where there is a terminal: these import Rich
+        from irontree.cli.looking import looks_at
 
-        return ask(context, app, shown, RichScreen(app.origin.actor))
+        return ask(context, app, shown, RichScreen(app.origin.actor, partial(looks_at, app)))
     blocks = [*map(question_block, shown), *listing(filter(None, (unknown,)), "faint")]
     context.console.show(lambda: as_json(waiting, unknown), blocks)
     return REFUSED
@@ -111,7 +113,7 @@ def ask(context: Context, app: App, waiting: Sequence[Question], screen: RichScr
         context.console.show(dict, [question_block(asked)])
         return REFUSED
     choices = offered(app, read_world(app), asked) if asked.issue_number else asked.choices()
-    form = OfferedForm(question_text(app, asked), {choice.label for choice in choices})
+    form = OfferedForm(parts_of(question_text(app, asked)).lead, {choice.label for choice in choices})
     answer = screen.ask(asked, form, asked.form_url or "", lambda: _is_open(app, asked))
     if answer is None:
         return OK if not _is_open(app, asked) else REFUSED
