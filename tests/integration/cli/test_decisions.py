@@ -190,7 +190,7 @@ class Person:
         self.shown = io.StringIO()
         self._master, slave = os.openpty()
         self._keys = os.fdopen(slave, "r", encoding="utf-8")
-        self.screen = RichScreen("Ada", RichConsole(file=self.shown, width=100), NeverFlushed(self._keys))
+        self.screen = RichScreen("Ada", console=RichConsole(file=self.shown, width=100), keys=NeverFlushed(self._keys))
 
     def type(self, *lines: str) -> None:
         os.write(self._master, "".join(f"{line}\n" for line in lines).encode())
