@@ -145,6 +145,11 @@ def test_new_configuration_that_has_the_checks_do_nothing_waits_for_a_person(sce
         ("python accept/run.py", "accept/json.py"),
         ("says hello", "node_modules/greet/index.js"),
         ("python -m pytest", "tests/__init__.py"),
+        ("make check", "unit"),
+        ("make check", "pytest.py"),
+        ("python -m pytest", "requirements.txt"),
+        ("says hello", ".claude/settings.json"),
+        ('PATH="$PWD/bin:$PATH" says hello', "bin/says"),
     ],
 )
 def test_a_new_file_that_is_taken_in_the_place_of_the_checks_waits_for_a_person(scene, command, path):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -17,9 +19,9 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-_BETWEEN: Final = re.compile(r"&&|\|\||[;&|\n(){}`]")
-_HERE: Final = re.compile(r"\$\{?PWD\}?/|\$\(pwd\)/|`pwd`/")
-_KEYWORDS: Final = frozenset({"if", "then", "elif", "else", "do", "while", "until", "!"})
+_HERE: Final = re.compile(r"^(?:\$\{?PWD\}?|\$\(pwd\)|`pwd`)/")
+_VARIABLE: Final = re.compile(r"\$\{[^}]*\}|\$\w+")
+_KEYWORDS: Final = ("if", "then", "elif", "else", "do", "while", "until", "!", "{", "(")
 _INTERPRETERS: Final = names(
     """
     sh bash dash zsh ksh ash fish pwsh node nodejs deno bun tsx ts-node ruby perl php Rscript lua luajit tclsh java
@@ -32,7 +34,7 @@ _RUNNERS: Final = (
         """
         source . env exec eval command builtin time nice ionice nohup setsid sudo timeout stdbuf taskset chrt flock
         watch parallel xargs xvfb-run busybox strace run uv uvx pipx poetry pdm hatch rye pixi mise npx bunx
-        pnpm yarn coverage run-parts bats
+        pnpm yarn coverage
         """
     ),
 )
@@ -42,79 +44,180 @@ _DURATION: Final = re.compile(r"[\d.]+[smhd]?")
 _MODULE: Final = re.compile(r"-[bBdEiIOPqsSuvx]*m(\w.*)?")
 _WITH_VALUE: Final = names("-W -X -o +o -O +O -r -I -u -s -k -n --require --import --loader --init-file")
 """Options behind which the next word is theirs, also where there is a file of its name."""
-_CONFIGURED_BY: Final = names("--config --config-file --rcfile --init-file --settings --makefile")
-"""Options whose value may be a file that says what is done; short ones mean other things elsewhere."""
-_CONFIGURED_BY_SHORT: Final = frozenset(
-    {("make", "-f"), ("gmake", "-f"), ("pytest", "-c"), ("tsc", "-p"), ("jest", "-c"), ("awk", "-f"), ("sed", "-f")}
+_CONFIGURED_BY: Final = names(
+    """
+    --config --config-file --rcfile --init-file --settings --makefile --file --require --import --loader --from-file
+    """
 )
-_MOVES: Final = frozenset({"cd", "pushd"})
-_MOVES_BY: Final = frozenset({"-C", "--directory", "--prefix", "--chdir", "--cwd"})
-_MAKES: Final = frozenset({"make", "gmake", "bmake", "ninja", "just"})
+"""Options whose value may be a file that says what is done; short ones mean other things elsewhere."""
+_CONFIGURED_BY_SHORT: Final = (
+    *(("make", "-f"), ("gmake", "-f"), ("pytest", "-c"), ("tsc", "-p"), ("jest", "-c"), ("vitest", "-c")),
+    *(("eslint", "-c"), ("awk", "-f"), ("sed", "-f"), ("grep", "-f"), ("nox", "-f"), ("cmake", "-P"), ("ruby", "-r")),
+    *(("node", "-r"), ("md5sum", "-c"), ("sha1sum", "-c"), ("sha256sum", "-c"), ("sha512sum", "-c")),
+)
+_COMPARE: Final = ("diff", "cmp", "comm", "sdiff")
+"""Programs whose operands say what is right."""
+_JUDGE: Final = (*_COMPARE, "grep", "egrep", "fgrep", "rg", "jq", "wc")
+"""Programs that judge what another one prints."""
+_CHECKS: Final = re.compile(
+    r"(?i)\.sh$|(?:^|[/_.-])(?:checks?|tests?|verif\w*|lint\w*|accept\w*|ci|specs?|e2e|scripts?|tools?)(?=[/_.-]|$)"
+)
+"""Paths of what checks rather than of what is checked."""
+_MOVES: Final = ("cd", "pushd")
+_MOVES_BY: Final = ("-C", "--directory", "--prefix", "--chdir", "--cwd")
+_MAKES: Final = ("make", "gmake", "bmake", "ninja")
+_OF_TESTS: Final = (
+    "pytest",
+    "py.test",
+    "unittest",
+    "nose2",
+    "trial",
+    "mocha",
+    "jest",
+    "vitest",
+    "rspec",
+    "bats",
+    "ava",
+)
+"""Programs and modules whose operands are tests."""
 _OF_PYTHON: Final = ("pytest", "py.test", "nose2", "trial", "unit2")
 _SOURCES: Final = ("", "src", "lib")
 """Folders that Python is often told to look in, by settings that are not read here."""
+_ENDINGS_RUN: Final = ("", ".js", ".mjs", ".cjs", "/index.js", "/__main__.py")
+"""What an interpreter may add to the name that it is given."""
 
 
-class Named(NamedTuple):
+class _Command(NamedTuple):
+    """The words of one command, and whether another one judges what it prints."""
+
+    words: tuple[str, ...]
+    judged: bool = False
+
+
+@dataclass(slots=True)
+class Named:
     """What some command lines name, as paths from the folder that they run in."""
 
-    run: frozenset[str]
+    run: set[str] = field(default_factory=set)
     """What is run or says what is run; patterns too."""
-    targets: frozenset[str]
+    tests: set[str] = field(default_factory=set)
+    """Files and folders that a program of tests is told to run."""
+    targets: set[str] = field(default_factory=set)
     """What make is asked for: where there is such a file or folder, it may do nothing."""
-    modules: frozenset[str]
+    makes: set[str] = field(default_factory=set)
+    """The folders that make runs in."""
+    modules: set[str] = field(default_factory=set)
     """The modules that `-m` names."""
-    folders: frozenset[str]
-    """Where Python looks for modules before it looks for its own; none if it is not run."""
+    folders: set[str] = field(default_factory=set)
+    """Where Python looks for modules before it looks for its own, as the lines say."""
+    programs: set[str] = field(default_factory=set)
+    """Folders in which a program is looked for."""
 
 
 def named_by(lines: Iterable[str], files: Collection[str]) -> Named:
     """What the command *lines* name, in a folder with these *files*."""
-    found = [_Line(line, files) for line in lines]
-    return Named(
-        frozenset[str]().union(*(line.run for line in found)),
-        frozenset[str]().union(*(line.targets for line in found)),
-        frozenset[str]().union(*(line.modules for line in found)),
-        frozenset[str]().union(*(line.folders for line in found)),
-    )
+    named = Named()
+    folders = {folder for path in files for folder in _above(path)}
+    for line in lines:
+        _Line(named, files, folders).read(line)
+    return named
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := posixpath.dirname(path):
+        yield path
 
 
 class _Line:
     """One line, read command by command."""
 
-    def __init__(self, line: str, files: Collection[str]) -> None:
-        self.run, self.targets, self.modules, self.folders = set[str](), set[str](), set[str](), set[str]()
-        self._files = files
+    def __init__(self, named: Named, files: Collection[str], folders: Collection[str]) -> None:
+        self._named, self._files, self._folders = named, files, folders
         self._places = {""}
         """Where a command may run: a folder that is gone to counts until the end of the line."""
-        for command in _BETWEEN.split(_HERE.sub("", line)):
-            self._take([word.strip("'\"") for word in command.split()])
 
-    def _take(self, words: list[str]) -> None:
-        while words and (words[0] in _KEYWORDS or "=" in words[0]):
-            name, _, value = words.pop(0).partition("=")
-            if name == "PYTHONPATH":
-                self.folders |= self._paths(value.split(":"))
+    def read(self, line: str) -> None:
+        commands = _commands(line)
+        for command in commands:
+            self._take(command)
+        words = [word for command in commands for word in command.words]
+        if any(_runs_what_it_is_given(command.words) for command in commands):
+            self._named.run |= self._existing(words)
+        run = [path for path in self._named.run if "$" in path]
+        self._named.run |= {pattern for path in run if (pattern := _VARIABLE.sub("*", path)).strip("*/.")}
+        if any(not _VARIABLE.sub("", path).strip("/.") for path in run):
+            self._named.run |= self._paths(
+                word for command in commands if command.words[:1] == ("for",) for word in command.words[3:]
+            )
+
+    def _take(self, command: _Command) -> None:
+        words = [*self._assigned(list(command.words))]
         if not words:
             return
         called = [_program(word) for word in words]
-        self._places |= self._paths(words[1:2] if words[0] in _MOVES else _values(words, _MOVES_BY))
-        self.run |= self._paths([words[0], *_configuration(words, called), *(words[3:] if words[0] == "for" else ())])
+        moved = words[1:2] if words[0] in _MOVES else list(_values(words, _MOVES_BY))
+        self._places |= self._paths(moved)
+        run = [words[0], *_configuration(words, called)]
         modules = [] if any(name in _INTERPRETERS for name in called) else list(_modules(words))
         if not modules:  # what stands behind a module is what that works on
-            self.run |= self._paths(self._run_behind(words, called))
-        if modules or any(_PYTHON.fullmatch(name) or name in _OF_PYTHON for name in called):
+            run += (f"{word}{end}" for word in self._run_behind(words, called) for end in _ENDINGS_RUN)
+        found = self._paths(run)
+        self._named.run |= {path for path in found if _CHECKS.search(path)} if command.judged else found
+        self._take_operands(words, called, modules, moved)
+        for word in words:
+            if any(map(str.isspace, word)) and any(map(_interprets, called)):  # `sh -c 'cd ci; ./check'`
+                self.read(word)
+        if modules or "-c" in words or any(_PYTHON.fullmatch(name) or name in _OF_PYTHON for name in called):
             self._take_python(words, called, modules)
-        if not _MAKES.isdisjoint(called):
-            self.targets |= self._paths(word for word in words[1:] if not word.startswith("-"))
+
+    def _assigned(self, words: list[str]) -> Iterator[str]:
+        """The words without keywords and assignments, whose folders are noted."""
+        first = True
+        for word in words:
+            name, assigned, value = word.partition("=")
+            if assigned and name.isidentifier():
+                folders = {"PATH": self._named.programs, "PYTHONPATH": self._named.folders}.get(name)
+                if folders is not None:
+                    folders |= {path for path in self._paths(value.split(":")) if "$" not in path}
+                first = first or False
+                continue
+            if first and word in (*_KEYWORDS, "export"):
+                continue
+            first = False
+            yield word
+
+    def _take_operands(self, words: list[str], called: list[str], modules: list[str], moved: list[str]) -> None:
+        operands = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        if called[0] in _COMPARE:
+            self._named.run |= self._existing(operands)
+        if any(name in _OF_TESTS for name in (*called, *modules)):
+            self._named.tests |= self._paths((*operands, *(f"{word.replace('.', '/')}.py" for word in operands)))
+        if called[0] == "go" and words[1:2] == ["run"]:
+            self._named.run |= {f"{path}/*" for path in self._paths(operands[1:2])}
+        if called[0] == "run-parts":
+            self._named.run |= {f"{path}/*" for path in self._paths(operands)}
+        if any(name in _MAKES for name in called):
+            self._named.makes |= self._places
+            self._named.targets |= self._paths(
+                word for word in operands if word not in moved and _program(word) not in _MAKES
+            )
+
+    def _existing(self, words: Iterable[str]) -> set[str]:
+        """Those that are files here, and what is in those that are folders."""
+        found = self._paths(words)
+        return {path for path in found if path in self._files} | {
+            f"{path}/*" for path in found if path in self._folders
+        }
 
     def _take_python(self, words: list[str], called: list[str], modules: list[str]) -> None:
         scripts = [word for word in words if word.endswith((".py", ".pyz"))]
-        paths = [module.replace(".", "/") for module in modules]
-        self.run |= self._paths(f"{path}{ending}" for path in paths for ending in (".py", "/__main__.py"))
-        self.modules.update(module.partition(".")[0] for module in modules)
-        sources = _SOURCES if modules or any(name in _OF_PYTHON for name in called) else ()
-        self.folders |= self._paths((*sources, *map(posixpath.dirname, scripts)))
+        for module in modules:
+            path = module.replace(".", "/")
+            packages = (f"{folder}/__init__.py" for folder in _above(f"{path}/x"))
+            self._named.run |= self._paths((f"{path}.py", f"{path}/__main__.py", *packages))
+        self._named.modules.update(module.partition(".")[0] for module in modules)
+        sources = _SOURCES if modules or "-c" in words or any(name in _OF_PYTHON for name in called) else ()
+        self._named.folders |= self._paths((*sources, *map(posixpath.dirname, scripts)))
 
     def _run_behind(self, words: list[str], called: list[str]) -> Iterator[str]:
         """What each program that runs others may be told to run."""
@@ -138,8 +241,39 @@ class _Line:
 
     def _paths(self, words: Iterable[str]) -> set[str]:
         """What words may mean as paths, in each folder that the line has come to."""
-        there = (posixpath.join(place, word.lstrip("/")) for word in words for place in self._places)
+        bare = [_HERE.sub("", word).lstrip("/") for word in words]
+        there = (posixpath.join(place, word) for word in bare for place in self._places)
         return {"" if path == "." else path for path in map(posixpath.normpath, there)}
+
+
+def _commands(line: str) -> list[_Command]:
+    """The commands of a line, without quotes."""
+    lexer = shlex.shlex(line.replace("\n", " ; ").replace("`", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        words = list(lexer)
+    except ValueError:  # a quote without its end
+        words = re.sub(r"([;&|()<>]+)", r" \1 ", re.sub("[\"'\n`]", " ", line)).split()
+    found: list[list[str]] = [[]]
+    between: list[str] = []
+    for word in words:
+        if word.strip(";&|()"):
+            found[-1].append(word)
+        else:
+            found.append([])
+            between.append(word)
+    judges = [bool(words) and _program(words[0]) in _JUDGE for words in found]
+    piped = [judge and sign == "|" for judge, sign in zip(judges[1:], between, strict=True)]
+    return [_Command(tuple(words), judged) for words, judged in zip(found, (*piped, False), strict=True) if words]
+
+
+def _runs_what_it_is_given(words: Sequence[str]) -> bool:
+    """Whether it runs what it reads, or what another program finds: `| sh`, `sh < file`, `xargs sh`, `-exec sh`."""
+    called = [_program(word) for word in words]
+    if "xargs" in called or "-exec" in words or "parallel" in called:
+        return any(map(_interprets, called))
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    return bool(called) and called[0] in _INTERPRETERS and (not operands or "<" in operands)
 
 
 def _program(word: str) -> str:

@@ -38,7 +38,9 @@ CONFIGURATION: Final = names(
     cmakepresets.json meson.build dockerfile compose*.y*ml .pre-commit-config.yaml lefthook.y*ml .env .env.test
     .envrc .tool-versions mise.toml .mise.toml turbo.json nx.json lerna.json .gitattributes .gitignore .ignore
     .editorconfig .yamllint* .shellcheckrc build.bazel workspace.bazel module.bazel .bazelrc .gitlab-ci.yml
-    .github/workflows/* .gitea/workflows/* .forgejo/workflows/*
+    .github/workflows/* .gitea/workflows/* .forgejo/workflows/* gruntfile.js gulpfile.js cucumber.js pubspec.yaml
+    requirements*.txt constraints*.txt pipfile* poetry.lock uv.lock pdm.lock package-lock.json npm-shrinkwrap.json
+    yarn.lock pnpm-lock.yaml bun.lock* deno.lock gemfile.lock cargo.lock composer.lock mix.lock
     pyproject.toml setup.cfg setup.py tox.ini tox.toml noxfile.py pytest.ini .pytest.ini pytest.toml
     .pytest.toml conftest.py sitecustomize.py usercustomize.py *.pth mypy.ini .mypy.ini ruff.toml .ruff.toml
     .flake8 .coveragerc .pylintrc pylintrc pyrightconfig.json .isort.cfg .bandit uv.toml poetry.toml
@@ -58,14 +60,28 @@ CONFIGURATION: Final = names(
     """
 )
 """Build and test configuration, in small letters."""
-_GENERATED: Final = names("makefile *.mk ctest*.cmake")
-"""Of it, what `configure` and CMake write."""
+_ONLY_IF_THERE: Final = names("dockerfile compose*.y*ml")
+"""Of it, what says nothing of the checks as long as it is new."""
+_OF_AGENTS: Final = names(
+    """
+    .claude/* claude.md agents.md .mcp.json .codex/* opencode.json* .opencode/* .gemini/* gemini.md .cursor/*
+    .cursorrules .windsurfrules .clinerules .aider* .github/copilot-instructions.md .github/agents/*
+    """
+)
+"""What coding agents read on their own, reviewers too."""
+_GENERATED: Final = names("makefile *.mk ctest*.cmake .env")
+"""Of it, what `configure`, CMake and people write before the checks."""
 COMPILED: Final = ("__pycache__", "__pycache__/*", "*.pyc")
 _INSTALLED: Final = (
     *COMPILED,
     *(
         f"{name}{end}"
-        for name in names("*.dist-info *.egg-info site-packages .venv venv .tox .nox node_modules .yarn")
+        for name in names(
+            """
+            *.dist-info *.egg-info site-packages .venv venv .tox .nox node_modules .yarn .mypy_cache .ruff_cache
+            .pytest_cache .eslintcache .turbo .task *.tsbuildinfo
+            """
+        )
         for end in ("", "/*")
     ),
 )
@@ -79,39 +95,27 @@ _PROJECTS: Final = names(
 """What is at the top of a project, which may have its tests among its sources."""
 _AT_THE_TOP: Final = ("tasks.py", "dodo.py", "build", "workspace")
 """Configuration as well, but elsewhere usual names of something else."""
-_SETTINGS: Final = (".*", "*.toml", "*.ini", "*.cfg", "*.config.*", "*rc.json")
-"""What new configuration at the top of a project is called, of a tool that is not in the table."""
-_NO_SETTINGS: Final = names(
-    """
-    .env.example .env.sample .dockerignore .npmignore .helmignore .gcloudignore .mailmap .gitkeep .keep .gitmodules
-    .git-blame-ignore-revs
-    """
-)
 TESTS: Final = names(
     """
-    test/* tests/* spec/* specs/* testing/* testdata/* __tests__/* __snapshots__/* e2e/* test_* *_test.* *_tests.*
-    *_spec.* *.test.* *.spec.* *test.java *tests.cs tests.*
+    test/* tests/* spec/* specs/* testdata/* __tests__/* __snapshots__/* e2e/* test_* *_test.* *_tests.*
+    *_spec.* *.test.* *.spec.* *test.java *tests.cs *tests[0-9]*.cs *test[0-9]*.cs tests.* *.t *.feature
+    features/* integrationtest/*
     """
 )
 """Tests and what they compare with, in small letters."""
+_PLUG_INS: Final = ("pytest_", "_hypothesis")
+_OF_NODE: Final = ("js", "mjs", "cjs", "ts", "json", "node")
 _ENDINGS: Final = ("py", "pyc", "pyd", "so")
 _TOOLS: Final = names(
     """
     pytest _pytest pluggy iniconfig packaging coverage xdist pytest_cov pytest_asyncio hypothesis nose nose2 tox nox
     mypy mypyc ruff flake8 pycodestyle pyflakes mccabe pylint astroid pyright black isort bandit build pip setuptools
     pkg_resources wheel installer django celery twisted zope behave robot invoke doit mock six attr attrs yaml toml
-    tomli click typer colorama pygments exceptiongroup typing_extensions distutils
+    tomli anyio faker sitecustomize usercustomize click typer colorama pygments
+    exceptiongroup typing_extensions distutils
     """
 )
 """Modules that checks are run by."""
-_IGNORED_BY_HABIT: Final = names(
-    """
-    __pycache__ *.pyc *.pyo *.py[cod] *.py[co] .pytest_cache .mypy_cache .ruff_cache .coverage htmlcov .venv venv
-    node_modules npm-debug.log* .DS_Store .idea .vscode *.swp *.log .env coverage .nyc_output *.egg-info .tox .nox
-    dist build target *.class *.o
-    """
-)
-"""Lines of a `.gitignore` by which no checker overlooks what somebody wrote."""
 
 
 def changes_checks(
@@ -129,76 +133,125 @@ def changes_checks(
     """
     if not counts:
         return ()
-    guarded = _Guarded(node, policy, before(), standard)
+    gone = frozenset(count.path for count in counts if not count.kept)
+    guarded = Guarded(node, policy, before(), standard, gone)
     return tuple(count.path for count in counts if guarded.counts(count, texts))
 
 
-def planted_by_checks(
-    node: PlanNode, policy: ExecutionPolicy, files: Mapping[str, str], standard: Collection[str]
-) -> Callable[[str], bool]:
-    """Whether something that a check left beside the *files* of the commit must not be there for the next one.
-
-    Anything else may be what the next one needs: a build, packages, a report to read.
-    """
-    return _Guarded(node, policy, files, standard).planted
+Texts = Callable[[], Mapping[str, tuple[str, str]]]
 
 
-class _Guarded:
-    """What one task must not change unseen."""
+class Guarded:
+    """What one task must not change unseen, in a repository that had these *files* before; *gone* are without them."""
 
     def __init__(
-        self, node: PlanNode, policy: ExecutionPolicy, files: Mapping[str, str], standard: Collection[str]
+        self,
+        node: PlanNode,
+        policy: ExecutionPolicy,
+        files: Mapping[str, str],
+        standard: Collection[str],
+        gone: Collection[str] = (),
     ) -> None:
-        self._node, self._policy, self._files, self._standard = node, policy, files, standard
+        self._node, self._policy, self._files, self._standard, self._gone = node, policy, files, standard, gone
         approved = (*(check.run for check in policy.checks), *policy.workspace.setup)
         own = (*node.verification, *(criterion.command for criterion in node.criteria if criterion.command))
         self._approved, self._named = named_by(approved, files), named_by((*approved, *own), files)
         self._hidden = {*_TOOLS, *self._approved.modules, *standard} - {"test"}  # a usual folder
         """Modules in whose place there must be no other: what checks are run by, and all that those import."""
 
-    def counts(self, count: LineCount, texts: Callable[[], Mapping[str, tuple[str, str]]]) -> bool:
+    def counts(self, count: LineCount, texts: Texts) -> bool:
+        """Whether the change of a file changes what defines the checks."""
         if _within(count.path, self._node.target_files) or fits(count.path, self._policy.unprotected_files):
             return False
         return any(self._defines(name, count, texts) for name in (count.path, *self._by_links(count.path)))
 
-    def _defines(self, path: str, count: LineCount, texts: Callable[[], Mapping[str, tuple[str, str]]]) -> bool:
-        small = path.lower()
-        if fits(path, self._policy.protected_files) or fits(small, _INSTALLED):
-            return True
-        if _name(small) == ".gitignore" and count.removed == 0 and _is_habit(*texts()[count.path]):
-            return False
-        if fits(small, CONFIGURATION):
-            return not count.new or _place(path) in self._with_tests
-        if _name(small) in _AT_THE_TOP and posixpath.dirname(path) in self._projects:
-            return True
-        if count.new:
-            return self._stands_before_another(path, link=count.link)
-        if _one_of(tuple(self._named.run)).fullmatch(path):
-            return True
-        if not fits(small, TESTS):
-            return False
-        return not count.kept or count.removed != 0 or not only_adds_tests(path, *texts()[count.path], self._standard)
-
     def planted(self, path: str) -> bool:
+        """Whether something that a check left beside the files of the commit must not be there for the next one.
+
+        Anything else may be what the next one needs: a build, packages, a report to read.
+        """
         small = path.lower()
-        if fits(small, COMPILED) or self._hides_a_module(path, link=True):
+        if self.replaces_a_module(path):
             return True
         return fits(small, CONFIGURATION) and not fits(small, _GENERATED) and _place(path) in self._with_tests
 
+    def replaces_a_module(self, path: str) -> bool:
+        """Whether Python would take something that is left there for a module of its own, of a tool, or of the work."""
+        return fits(path.lower(), COMPILED) or self._hides_a_module(path, link=True)
+
+    def _defines(self, path: str, count: LineCount, texts: Texts) -> bool:
+        small = path.lower()
+        if fits(path, self._policy.protected_files) or fits(small, (*_INSTALLED, *_OF_AGENTS)):
+            return True
+        if _name(small) == ".gitignore" and count.removed == 0:
+            return self._ignores_sources(*texts()[count.path])
+        if self._configures(path, new=count.new):
+            return True
+        return self._stands_before_another(path, link=count.link) if count.new else self._checks(path, count, texts)
+
+    def _configures(self, path: str, *, new: bool) -> bool:
+        folder, name = posixpath.split(path.lower())
+        if name == ".gitattributes" or posixpath.dirname(path) in self._named.programs:
+            return True
+        if fits(path.lower(), CONFIGURATION) and (not new or self._is_configured(path)):
+            return True
+        return name in _AT_THE_TOP and folder in self._projects
+
+    def _checks(self, path: str, count: LineCount, texts: Texts) -> bool:
+        """Whether a file that was there is run by the commands, or a test that is not as it was."""
+        if _one_of(tuple(self._named.run)).fullmatch(path):
+            return True
+        if not (fits(path.lower(), TESTS) or _within(path, tuple(self._named.tests))):
+            return False
+        return not count.kept or count.removed != 0 or not only_adds_tests(path, *texts()[count.path], self._standard)
+
+    def _is_configured(self, path: str) -> bool:
+        """Whether new configuration is about checks that were there."""
+        return _place(path) in self._with_tests and not fits(path.lower(), _ONLY_IF_THERE)
+
+    def _ignores_sources(self, before: str, after: str) -> bool:
+        """Whether lines that were added leave out what somebody wrote: checkers of style read that file too."""
+        lines = {line.strip() for line in after.splitlines()} - {line.strip() for line in before.splitlines()}
+        patterns = [line.strip("/").removeprefix("**/") for line in lines if line and not line.startswith("#")]
+        if any(pattern.startswith("!") for pattern in patterns):
+            return True
+        left_out = _named_by(tuple(patterns)) if patterns else None
+        return left_out is not None and any(map(left_out.fullmatch, self._files))
+
     def _stands_before_another(self, path: str, *, link: bool) -> bool:
         """Whether a new file is taken in the place of what was there, or of what is installed."""
-        if _one_of(tuple(self._approved.run)).fullmatch(path) or _within(path, tuple(self._named.targets)):
+        if _one_of(tuple(self._approved.run)).fullmatch(path) or self._is_target(path) or self._goes_before(path):
             return True
         folder, name = posixpath.split(path)
-        if folder in self._projects and fits(name, _SETTINGS) and name not in _NO_SETTINGS:
-            return True
         if name == "__init__.py" and folder in self._of_python_tests:
             return True
         return self._hides_a_module(path, link=link)
 
+    def _is_target(self, path: str) -> bool:
+        """Whether make takes it for something that it has made: by a name that was asked for, or of a rule."""
+        for target in self._named.targets:
+            if _within(path, [target]) and target not in self._files and target not in self._folders:
+                return True
+        folder, name = posixpath.split(path)
+        return folder in self._named.makes and "." not in name and not name[:1].isupper()
+
+    def _goes_before(self, path: str) -> bool:
+        """Whether an import or a path without an ending finds it rather than the file beside it that was there."""
+        folder, name = posixpath.split(path)
+        stem, _, ending = name.partition(".")
+        if name == "__init__.py":
+            beside: tuple[str, ...] = (f"{folder}.py",)
+        elif ending.endswith(("so", "pyd")):
+            beside = (f"{posixpath.join(folder, stem)}.py",)
+        elif folder in self._of_checks and ending in ("", *_OF_NODE):
+            others = (*(f".{other}" for other in _OF_NODE), "/index.js")
+            beside = tuple(f"{posixpath.join(folder, stem)}{other}" for other in others)
+        else:
+            return False
+        return any(other in self._files and other not in self._gone for other in beside)
+
     def _hides_a_module(self, path: str, *, link: bool) -> bool:
-        places = {*self._named.folders, *self._of_python_tests} if self._named.folders else ()
-        return any(_is_module(path, place, self._hidden, link=link) for place in places)
+        return any(_is_module(path, place, self._hidden, link=link) for place in self._places)
 
     def _by_links(self, path: str) -> set[str]:
         """The other names of a path, by the links that there were before."""
@@ -220,22 +273,48 @@ class _Guarded:
         return [(path, posixpath.normpath(there)) for path, there in leading]
 
     @cached_property
+    def _folders(self) -> frozenset[str]:
+        found = set[str]()
+        for path in self._files:
+            while (path := posixpath.dirname(path)) and path not in found:
+                found.add(path)
+        return frozenset(found)
+
+    @cached_property
     def _projects(self) -> frozenset[str]:
-        return frozenset(
-            posixpath.dirname(path) for path in self._files if _one_of(_PROJECTS).fullmatch(_name(path.lower()))
-        )
+        tops = (path.lower() for path in self._files if _one_of(_PROJECTS).fullmatch(_name(path.lower())))
+        return frozenset(map(posixpath.dirname, tops))
+
+    @cached_property
+    def _places(self) -> frozenset[str]:
+        """Where Python looks for modules first, as far as can be told; nowhere where there is no Python."""
+        tests = frozenset(map(self._above_packages, self._of_python_tests))
+        usual = ("", "src", "lib") if tests else ()
+        return frozenset(map(self._above_packages, self._named.folders)) | tests | {*usual}
+
+    def _above_packages(self, folder: str) -> str:
+        while folder and f"{folder}/__init__.py" in self._files:
+            folder = posixpath.dirname(folder)
+        return folder
+
+    @cached_property
+    def _of_checks(self) -> frozenset[str]:
+        """The folders of tests and of what commands run."""
+        tests = (path for path in self._files if fits(path.lower(), TESTS) or path in self._named.run)
+        return frozenset(map(posixpath.dirname, tests)) - {""}
 
     @cached_property
     def _of_python_tests(self) -> frozenset[str]:
-        tests = (path for path in self._files if path.endswith(".py") and fits(path.lower(), TESTS))
+        named, python = tuple(self._named.tests), (path for path in self._files if path.endswith(".py"))
+        tests = (path for path in python if fits(path.lower(), TESTS) or _within(path, named))
         return frozenset(map(posixpath.dirname, tests))
 
     @cached_property
     def _with_tests(self) -> frozenset[str]:
         """The folders with a project or a test in them or below; the top is the empty path."""
-        found = set[str]()
+        found, named = set[str](), tuple(self._named.tests)
         for path in self._files:
-            if fits(path.lower(), (*TESTS, *_PROJECTS)):
+            if fits(path.lower(), (*TESTS, *_PROJECTS)) or _within(path, named):
                 while path and (path := posixpath.dirname(path)) not in found:
                     found.add(path)
         return frozenset(found)
@@ -271,9 +350,9 @@ def _name(path: str) -> str:
 
 
 def _place(path: str) -> str:
-    """The folder whose checks a configuration file is about: the one above `.cargo/`, `.mvn/` and the like."""
+    """The folder whose checks a configuration file is about: the one above `.cargo/`, `vendor/` and the like."""
     folder = posixpath.dirname(path)
-    while _name(folder).startswith("."):
+    while _name(folder).startswith(".") or _name(folder) == "vendor":
         folder = posixpath.dirname(folder)
     return folder
 
@@ -285,13 +364,5 @@ def _is_module(path: str, folder: str, names: Collection[str], *, link: bool) ->
     top, _, inside = path[len(folder) + 1 if folder else 0 :].partition("/")
     name, _, ending = top.partition(".")
     if inside:
-        return top in names and inside in ("__init__.py", "__main__.py")
-    return name in names and (link or ending.endswith(_ENDINGS))
-
-
-def _is_habit(before: str, after: str) -> bool:
-    """Whether a `.gitignore` gained only what everybody has in it."""
-    lines = {line.strip() for line in after.splitlines()} - {line.strip() for line in before.splitlines()}
-    return all(
-        not line or line.startswith("#") or line.strip("/").removeprefix("**/") in _IGNORED_BY_HABIT for line in lines
-    )
+        return (top in names or top.startswith(_PLUG_INS)) and inside in ("__init__.py", "__main__.py")
+    return (name in names or name.startswith(_PLUG_INS)) and (link or ending.endswith(_ENDINGS))

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell, WorkspacePolicy
-from irontree.domain.protection import LineCount, changes_checks, fits, planted_by_checks
+from irontree.domain.protection import Guarded, LineCount, changes_checks, fits
 
 BEFORE = dict.fromkeys(
     ("app.py", "tests/test_app.py", "scripts/check.sh", "tools/lint.py", "Makefile", "web/README.md", "bin/check.py"),
@@ -161,7 +161,7 @@ def test_a_new_module_in_the_place_of_what_python_runs_counts(path):
     node = NODE.model_copy(update={"verification": (".venv/bin/python -B -m pytest tests",)})
     assert protected(LineCount(path, 2, 0, new=True), node=node) == (path,)
     assert protected(LineCount(path, 2, 0, new=True), node=node.model_copy(update={"target_files": (path,)})) == ()
-    assert protected(LineCount(path, 2, 0, new=True), node=PLAIN, check="go test ./...") == ()
+    assert protected(LineCount(path, 2, 0, new=True), node=PLAIN, check="go test ./...", before={"main.go": ""}) == ()
 
 
 @pytest.mark.parametrize(
@@ -301,21 +301,29 @@ def test_what_a_link_leads_to_counts_as_what_the_link_is_called():
     assert not by("make check", LineCount("build/other", 1, 1), before=before)
 
 
-@pytest.mark.parametrize("path", [".newtool.yml", "newtool.toml", "newtool.config.mjs", ".newtoolrc", "tasks.py"])
-def test_new_configuration_of_a_tool_that_is_in_no_table_counts_at_the_top_of_a_project(path):
+@pytest.mark.parametrize("path", ["tasks.py", "dodo.py"])
+def test_what_is_configuration_at_the_top_of_a_project_is_none_elsewhere(path):
     assert by("make check", LineCount(path, 1, 0, new=True))
-    assert not by("make check", LineCount(f"docs/{path}", 1, 0, new=True))
+    assert not by("make check", LineCount(f"app/{path}", 1, 0, new=True))
 
 
-def test_a_gitignore_counts_unless_everybody_has_those_lines():
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("__pycache__/\n*.pyc\n# made\nout/\n/data/\n", False),
+        ("app.py\n", True),
+        ("tools/\n", True),
+        ("*.py\n", True),
+        ("**/lint.py\n", True),
+        ("!app.py\n", True),
+    ],
+)
+def test_a_gitignore_counts_if_its_new_lines_leave_out_what_is_there(lines, expected):
     """Checkers of style leave out what git ignores."""
-    new, more = LineCount(".gitignore", 2, 0, new=True), LineCount(".gitignore", 1, 0)
-    usual, other = {".gitignore": ("", "__pycache__/\n*.pyc\n")}, {".gitignore": ("", "src/bad.py\n")}
-    assert not by("make check", new, texts=usual)
-    assert not by("make check", more, texts=usual)
-    assert by("make check", new, texts=other)
-    assert by("make check", more, texts=other)
-    assert by("make check", LineCount(".gitignore", 1, 1), texts=usual)
+    texts = {".gitignore": ("", lines)}
+    assert by("make check", LineCount(".gitignore", 2, 0, new=True), texts=texts) is expected
+    assert by("make check", LineCount(".gitignore", 2, 0), texts=texts) is expected
+    assert by("make check", LineCount(".gitignore", 1, 1), texts=texts)
 
 
 def test_a_target_file_is_that_file_and_no_other_of_its_name():
@@ -340,4 +348,127 @@ def test_a_target_file_is_that_file_and_no_other_of_its_name():
     ],
 )
 def test_of_what_a_check_leaves_only_what_redefines_the_next_one_must_go(path, expected):
-    assert planted_by_checks(PLAIN, policy(), BEFORE, sys.stdlib_module_names)(path) is expected
+    assert Guarded(PLAIN, policy(), BEFORE, sys.stdlib_module_names).planted(path) is expected
+
+
+THERE = dict.fromkeys(
+    (
+        *("Makefile", "README.md", "app.py", "greet", "expected.txt", "go.mod", "src/index.js", "app/__init__.py"),
+        *("app/cli.py", "app/models.py", "checks/accept.py", "checks/accept.js", "checks/main.go", "checks/util.py"),
+        *("scripts/accept.sh", "my checks/accept.sh", "tests/test_app.py", "tests/helpers.py", "tests/expected.json"),
+        *("blog/__init__.py", "blog/tests.py", "package.json", "lib/x.rb", "sums", "docs/index.md"),
+    ),
+    "",
+)
+"""A repository of many languages."""
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("python -m checks.accept", "checks/accept.py"),
+        ("python -m app.cli", "app/__init__.py"),
+        ("python3 app.py | diff - expected.txt", "expected.txt"),
+        ("cmp out expected.txt", "expected.txt"),
+        ("grep -q -f expected.txt out", "expected.txt"),
+        ("sha256sum -c sums", "sums"),
+        ("make --file scripts/accept.sh", "scripts/accept.sh"),
+        ("python -m pytest checks/accept.py", "checks/accept.py"),
+        ("python -m unittest checks.accept", "checks/accept.py"),
+        ("mocha checks/accept.js", "checks/accept.js"),
+        ("node checks/accept", "checks/accept.js"),
+        ("node --import=./checks/accept.js src/index.js", "checks/accept.js"),
+        ("go run ./checks", "checks/main.go"),
+        ('sh "$PWD"/scripts/accept.sh', "scripts/accept.sh"),
+        ("find scripts -name '*.sh' | xargs -n1 sh", "scripts/accept.sh"),
+        ("find scripts -name '*.sh' -exec sh {} +", "scripts/accept.sh"),
+        ("run-parts scripts", "scripts/accept.sh"),
+        ("sh -c 'cd scripts; . ./accept.sh'", "scripts/accept.sh"),
+        ("sh 'my checks/accept.sh'", "my checks/accept.sh"),
+        ("sh < scripts/accept.sh", "scripts/accept.sh"),
+        ("cat scripts/accept.sh | sh", "scripts/accept.sh"),
+        ("for n in accept; do sh scripts/$n.sh; done", "scripts/accept.sh"),
+        ("sh scripts/accept.sh | grep -q fine", "scripts/accept.sh"),
+        ("sh 'scripts/accept.sh", "scripts/accept.sh"),
+    ],
+)
+def test_what_a_command_runs_or_compares_with_counts(command, path):
+    assert by(command, LineCount(path, 1, 1), before=THERE)
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("python3 app.py | grep -q hello", "app.py"),
+        ("node src/index.js | grep -q hello", "src/index.js"),
+        ("./greet | diff - expected.txt", "greet"),
+        ("for f in app.py README.md; do grep -q x $f; done", "README.md"),
+        ("for f in app/*.py; do python -m py_compile $f; done", "app/cli.py"),
+        ("grep -q hello README.md", "README.md"),
+    ],
+)
+def test_what_a_command_looks_at_from_outside_is_the_work(command, path):
+    assert not by(command, LineCount(path, 1, 1), before=THERE)
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("make check", "unit"),
+        ("make", "all"),
+        ("make test", "pytest.py"),
+        ("tox", "src/sitecustomize.py"),
+        ("make test", "pytest_timeout.py"),
+        ("make test", "tests/helpers/__init__.py"),
+        ("make test", "tests/test_app/__init__.py"),
+        ("make test", "checks/util/__init__.py"),
+        ("make test", "tests/expected.js"),
+        ("node checks/accept.js", "checks/util.js"),
+        ("make test", "app/models.cpython-311-x86_64-linux-gnu.so"),
+        ("go test ./...", "vendor/modules.txt"),
+        ("npm test", "package-lock.json"),
+        ("npm test", "requirements.txt"),
+        ("npm test", "CLAUDE.md"),
+        ("npm test", ".claude/settings.json"),
+        ("make test", "scripts/.gitattributes"),
+        ("make test", ".mypy_cache/3.11/app.meta.json"),
+        ('PATH="$PWD/bin:$PATH" ./greet | grep -q hello', "bin/grep"),
+        ("export PATH=bin:$PATH; greet", "bin/greet"),
+        ("env PYTHONPATH=source python3 checks/accept.py", "source/json.py"),
+        ("pytest checks/accept.py", "checks/conftest.py"),
+    ],
+)
+def test_a_new_file_that_goes_before_what_was_there_counts(command, path):
+    before = THERE | ({"checks/util.json": ""} if path == "checks/util.js" else {})
+    assert by(command, LineCount(path, 1, 0, new=True), before=before)
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("make test", "tests/test_more.py"),
+        ("make docs", "docs/guide.md"),
+        ("make -C app test", "app/new.py"),
+        ("just build", "build/x"),
+        ("make test", "LICENSE"),
+        ("make test", "blog/types.py"),
+        ("make test", "blog/calendar.py"),
+        ("make test", "app/email.py"),
+        ("make test", "app/new/__init__.py"),
+        ("make test", "data.toml"),
+        ("make test", "alembic.ini"),
+        ("make test", "Dockerfile"),
+        ("make test", "compose.yml"),
+        ("make test", ".readthedocs.yaml"),
+        ("npm test", "src/button.js"),
+        ("npm test", "src/index.ts"),
+    ],
+)
+def test_honest_new_files_have_nobody_asked(command, path):
+    assert not by(command, LineCount(path, 1, 0, new=True), before=THERE)
+
+
+def test_a_module_that_becomes_a_package_is_no_second_one():
+    package, module = LineCount("app/models/__init__.py", 9, 0, new=True), LineCount("app/models.py", 0, 9, kept=False)
+    assert by("make test", package, before=THERE)
+    assert protected(package, module, node=PLAIN, check="make test", before=THERE) == ()

@@ -10,7 +10,7 @@ from typing import Any, Final
 from irontree.app import App
 from irontree.domain.checks import CheckReport, CheckResult, ProtectedFiles, commands_for, complaint_of, result_of
 from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
-from irontree.domain.protection import COMPILED, changes_checks, fits, planted_by_checks
+from irontree.domain.protection import COMPILED, Guarded, changes_checks, fits
 from irontree.domain.state import TaskState
 from irontree.domain.text import counted, few
 from irontree.errors import Cancelled, LogDamaged
@@ -129,13 +129,13 @@ class _Checking:
         Tracked files are put back after each command, and what would be taken for configuration is removed: no later
         one profits from what an earlier one wrote.
         """
+        before = self.app.repository.files_at(sha)
+        guarded = Guarded(self.subject.node, self.subject.plan.policy, before, sys.stdlib_module_names)
+        self.workspace.put_back(guarded.replaces_a_module)  # set-up may have run code of the work
         made = self.workspace.untracked()
-        planted = planted_by_checks(
-            self.subject.node, self.subject.plan.policy, self.app.repository.files_at(sha), sys.stdlib_module_names
-        )
 
         def unwanted(path: str) -> bool:
-            return path not in made and planted(path)
+            return path not in made and guarded.planted(path)
 
         results, rewrote = list[CheckResult](), list[str]()
         for command in self.commands:
