@@ -356,7 +356,7 @@ THERE = dict.fromkeys(
         *("Makefile", "README.md", "app.py", "greet", "expected.txt", "go.mod", "src/index.js", "app/__init__.py"),
         *("app/cli.py", "app/models.py", "checks/accept.py", "checks/accept.js", "checks/main.go", "checks/util.py"),
         *("scripts/accept.sh", "my checks/accept.sh", "tests/test_app.py", "tests/helpers.py", "tests/expected.json"),
-        *("blog/__init__.py", "blog/tests.py", "package.json", "lib/x.rb", "sums", "docs/index.md"),
+        *("blog/__init__.py", "blog/tests.py", "package.json", "lib/x.rb", "sums", "notes/index.md"),
     ),
     "",
 )
@@ -447,7 +447,7 @@ def test_a_new_file_that_goes_before_what_was_there_counts(command, path):
     ("command", "path"),
     [
         ("make test", "tests/test_more.py"),
-        ("make docs", "docs/guide.md"),
+        ("make notes", "notes/guide.md"),
         ("make -C app test", "app/new.py"),
         ("just build", "build/x"),
         ("make test", "LICENSE"),
