@@ -115,7 +115,7 @@ def time_resume_ours(app: App, title: str) -> float:
         asking = _once(lambda: runs.find_run(client, issue_key(app, state)))
         form = _once(lambda: runs.open_question(client, asking.id))
         before, began = read_world(app).state(state.issue_number).sequence, time.time()
-        payload = {"decision": form.choices[0], "approver": "benchmark", "note": "", "question": form.key}
+        payload = {"decision": form.choices[0], "approver": "benchmark", "note": ""}
         runs.answer_form(client, asking.id, payload, key=form.key)
         _once(lambda: read_world(app).state(state.issue_number).sequence > before)
         seconds = time.time() - began

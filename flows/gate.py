@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
 from uuid import UUID
 
 from prefect import get_run_logger
@@ -20,21 +21,24 @@ from prefect.client.schemas.objects import FlowRunInput
 from prefect.context import FlowRunContext
 from prefect.flow_runs import asuspend_flow_run
 from prefect.input import RunInput
-from pydantic import Field, ValidationError, create_model
+from pydantic import Field, GetJsonSchemaHandler, ValidationError, create_model, model_validator
+from pydantic_core import CoreSchema
 
 from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, UNITS, Unit
-from irontree.domain.halt import VALUES, Choice, Need
+from irontree.domain.halt import VALUES, Choice
 from irontree.errors import in_words
 from irontree.flows.runs.recovery import pages_of_issues
+from irontree.flows.runs.runs import APPROVER_OF
+from irontree.flows.server.listening import serves_one_user
 from irontree.services.answers.answers import NOT_TAKEN, Answer
-from irontree.services.questions.listing import offered
+from irontree.services.questions.listing import offered, revision_now
 from irontree.services.questions.pages import parts_of, question_text
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import show_tree, tell_asked, tell_story
 
-AskedFor = Literal["attempts", "transitions", "revision"] | Unit
+AskedFor = Literal["attempts", "transitions"] | Unit
 """What a form asks for in addition to a decision, a name and a note."""
 
 _FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
@@ -53,44 +57,92 @@ _FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
         )
         for unit in UNITS
     },
-    "revision": (
-        "revision",
-        str,
-        Field(
-            "",
-            pattern=f"^({VALUES['revision'].pattern})?$",
-            title="Name, typed as it is given above, to approve",
-        ),
-    ),
 }
+_BOUND: Final = re.compile(rf"{APPROVER_OF}(?P<question>\S+)(?: at (?P<revision>\S+))?")
+OUT_OF_DATE: Final = "This form is out of date: load the page again, and answer what it asks now"
+
+
+def unbound(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer with question and revision in fields of their own, from the name of the approver's field."""
+    values = dict(given)
+    for name, approver in given.items():
+        if found := _BOUND.fullmatch(name):
+            del values[name]
+            return {"question": found["question"], "revision": found["revision"] or "", "approver": approver} | values
+    return values
+
+
+class AnswerForm(RunInput):
+    """A form, bound to its question without a field for it: the key of the question is part of a field's name.
+
+    Prefect's page sends every field by its name and shows the title alone. So a form that was left open in a browser
+    is refused once the next question is open, rather than taken for an answer to that (R14), and an approval names
+    what its form showed, without anybody typing it (R6).
+    """
+
+    bound_to: ClassVar[str] = ""
+    """The name of the approver's field: `approver of KEY`, and ` at REVISION` where something is approved."""
+    suggested: ClassVar[str] = ""
+    """The approver's name that the form begins with."""
+
+    approver: str = Field(pattern=r"\S", title="Your name, for the record")
+    question: str = ""
+    revision: str = Field("", pattern=f"^({VALUES['revision'].pattern})?$")
+    """What is approved: what the form showed, or what a terminal names in its place."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unbind(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return unbound(given)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """What Prefect shows and validates by: the approver's field by its bound name, the other two unseen."""
+        schema = handler.resolve_ref_schema(handler(core))
+        fields = schema["properties"]
+        approver = fields.pop("approver") | ({"default": cls.suggested} if cls.suggested else {})
+        revision, note = fields.pop("revision"), fields.pop("note")
+        del fields["question"]
+        name = cls.bound_to or "approver"
+        schema["properties"] = {**fields, name: approver, "note": note}
+        schema["required"] = ["decision", name]
+        schema["patternProperties"] = {"^revision$": revision}  # a page shows no such field
+        if cls.bound_to:
+            others = f"^(?!{APPROVER_OF})|^{re.escape(name)}$"
+            # Of all that JSON schema can say, the expected value alone is a sentence for people.
+            schema |= {"if": {"propertyNames": {"pattern": others}}, "else": {"const": OUT_OF_DATE}}
+        return schema
 
 
 def make_form(
-    name: str, choices: Sequence[str], asked: Collection[AskedFor] = (), *, question: str | None = None
-) -> type[RunInput]:
+    name: str,
+    choices: Sequence[str],
+    asked: Collection[AskedFor] = (),
+    *,
+    question: str | None = None,
+    revision: str = "",
+    approver: str = "",
+) -> type[AnswerForm]:
     """Make the form: a decision among *choices*, the values it needs, the approver's name, and a note.
 
-    *question*, the key of the question, is a constant of the form: a form left open in a browser is refused once the
-    next question is open, rather than taken for an answer to that (R14).
-
+    It is bound to *question*, a question's key, and to the *revision* that it shows; *approver* is the suggested name.
     Prefect validates answers by JSON schema only and accepts an empty answer if every field has a default, so the
     decision is a required choice (never a yes/no, which a browser sends as "no" if left untouched). Field texts take
     room from the question above them, so there are labels and hardly any descriptions.
     """
     fields: dict[str, Any] = {"decision": (Literal[tuple(choices)], Field(title="Decision"))}
     fields |= {field: (kind, info) for field, kind, info in (_FIELDS[one] for one in asked)}
-    fields["approver"] = (str, Field(pattern=r"\S", title="Your name, for the record"))
     fields["note"] = (str, Field("", title="Note, for the next attempt or the record"))
-    if question:
-        fields["question"] = (Literal[question], Field(question, title="Question"))
-    form: type[RunInput] = create_model(name, __base__=RunInput, **fields)
+    form: type[AnswerForm] = create_model(name, __base__=AnswerForm, **fields)
+    form.bound_to = f"{APPROVER_OF}{question}{f' at {revision}' if revision else ''}" if question else ""
+    form.suggested = approver
     return form
 
 
 # --- Suspending a flow run until its question is answered
 
 
-FormModel = TypeVar("FormModel", bound=RunInput)
+FormModel = TypeVar("FormModel", bound=AnswerForm)
 
 ALL = 200
 """The most rows that Prefect gives at once; a question has at most three."""
@@ -237,7 +289,7 @@ async def refuse_late_answers(question: Question | None) -> str:
     """
     said = [
         f"The answer of {late.get('approver')} (“{late.get('decision')}”) was not taken: its question is open no more"
-        for late in await forget_answers_but_to(question.key if question else None)
+        for late in map(unbound, await forget_answers_but_to(question.key if question else None))
     ]
     for line in said:
         get_run_logger().warning(line)
@@ -267,7 +319,7 @@ async def take_late_answer(question: Question, record: RecordAnswer) -> Late | N
 
 async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, str]:
     """The user's answer and the key of the form in which it was given."""
-    form = form_for(question, await asyncio.to_thread(lambda: offered(app, read_world(app), question)))
+    form = await asyncio.to_thread(_form_now, app, question)
     if stored := await given(form, key=question.key):
         return answer_from(stored[0]), stored[1]
     text = await _text(app, question)
@@ -276,6 +328,20 @@ async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, s
         text = f"**The last answer was not taken:** {refusal}\n\n{text}"
     filled, key = await ask(form, key=question.key, description=text)
     return answer_from(filled), key
+
+
+def _form_now(app: App, question: Question) -> type[AnswerForm]:
+    """The form as it is asked now, bound to what an approval would approve; made before the text that shows it.
+
+    If that changes in between, the approval is refused, and the form shown again.
+    """
+    revision = revision_now(app, question) or ""
+    return form_for(question, offered(app, read_world(app), question), revision=revision, approver=suggested_name(app))
+
+
+def suggested_name(app: App) -> str:
+    """Git's name for the user, where nobody else can reach the server; elsewhere nobody knows who will answer."""
+    return (app.repository.user_name() or "") if serves_one_user(os.environ) else ""
 
 
 async def _text(app: App, question: Question) -> str:
@@ -294,24 +360,25 @@ def with_page(page: str, text: str, words: str = "Open full page") -> str:
     return f"[{words}]({page})\n\n{small}" if page else small
 
 
-def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
+def form_for(
+    question: Question, legal: tuple[Choice, ...], *, revision: str = "", approver: str = ""
+) -> type[AnswerForm]:
     """The form of this question: only legal choices, by label, and only the fields that they need."""
-    needs = dict.fromkeys(need for choice in legal for need in choice.needs if need != "note")
+    needs = dict.fromkeys(need for choice in legal for need in choice.needs if need not in ("note", "revision"))
     name = "".join(word.title() for word in question.reason.split("_"))
-    asked = [_asked(question, need) for need in needs]
-    return make_form(name, [choice.label for choice in legal], asked, question=question.key)
+    asked = [_asked(question) for _ in needs]
+    labels = [choice.label for choice in legal]
+    return make_form(name, labels, asked, question=question.key, revision=revision, approver=approver)
 
 
-def _asked(question: Question, need: Need) -> AskedFor:
+def _asked(question: Question) -> AskedFor:
     """What the form asks for: an amount with its unit, or a count with what is counted."""
     if question.budget:
         return question.budget.unit
-    if need == "revision":
-        return need
     return "attempts" if question.issue_number is not None else "transitions"
 
 
-def answer_from(filled: RunInput) -> Answer:
+def answer_from(filled: AnswerForm) -> Answer:
     """Convert a completed form to an answer."""
     values = filled.model_dump()
     return Answer(
@@ -321,5 +388,5 @@ def answer_from(filled: RunInput) -> Answer:
         count=values.get("count"),
         revision=values.get("revision") or None,
         amount=values.get("amount") or None,
-        question=values["question"],
+        question=values["question"] or None,
     )

@@ -17,7 +17,7 @@ from irontree.app import App
 from irontree.domain.gates import is_of_earlier_version, name_in_key
 from irontree.domain.halt import APPROVAL, RULE
 from irontree.errors import NotEligible, in_words
-from irontree.flows.gate import ask, forget_answer, make_form, with_page
+from irontree.flows.gate import ask, forget_answer, forget_answers_but_to, make_form, suggested_name, with_page
 from irontree.flows.runs import runs
 from irontree.flows.runs.recovery import fails_if_refused, hold_liveness, start_loop, wake_overtaken
 from irontree.services.answers.answers import between_steps
@@ -36,6 +36,7 @@ NAMES_ARE_LONGER: Final = (
     "this was asked by an earlier version, under a name that does not cover all that is approved. Look at it again, "
     "and approve it by its name of now."
 )
+CHANGED_SINCE: Final = "what would be approved has changed since the form showed it. Look at it as it is now."
 _WORDS = {choice.name: choice.label.removeprefix("approve; ") for choice in RULE["reapproval_required"].choices}
 
 
@@ -79,6 +80,8 @@ async def _approved(app: App, document: str, wanted: Proposal) -> State[None]:
     The approval is stored with the form until it is in the log: a run that is interrupted before finds it again.
     """
     refusal = _asked_by_earlier_version()
+    if await forget_answers_but_to(question_key(wanted)) and not wanted.approved:
+        refusal = refusal or CHANGED_SINCE
     while refusal or not wanted.approved:
         await asyncio.to_thread(require_unguarded, app, wanted)
         ways = _ways(wanted)
@@ -86,7 +89,8 @@ async def _approved(app: App, document: str, wanted: Proposal) -> State[None]:
         if given["decision"] == DECLINE:
             return Completed(name="Declined", message=f"{wanted.name} was not approved")
         try:
-            wanted.require_named(given["revision"])
+            if given["revision"]:  # of a program: a page sends none, its form is bound to what it shows
+                wanted.require_named(given["revision"])
             return await asyncio.to_thread(_start, app, ways[given["decision"]], given["approver"])
         except UNREADABLE as error:
             refusal = in_words(error)
@@ -106,7 +110,7 @@ def _asked_by_earlier_version() -> str:
 
 async def _ask(app: App, wanted: Proposal, ways: list[str], refusal: str) -> tuple[dict[str, Any], str]:
     text = await asyncio.to_thread(approval_text, app, wanted, loop_mode=True, answer="")
-    form = make_form("Intake", [*ways, DECLINE], ["revision"])
+    form = make_form("Intake", [*ways, DECLINE], question=question_key(wanted), approver=suggested_name(app))
     tell_asked(app, "Your approval is needed", key=question_key(wanted))
     text = with_page(await show_approval(app, wanted.name, text), text)
     given, asked = await ask(

@@ -222,7 +222,10 @@ class Stage:
         fields_there = self.ask(f"flow_runs/{asking['id']}/input/{key}")["properties"]
         filled = {name: field["default"] for name, field in fields_there.items() if "default" in field}
         decision = next(label for label in fields_there["decision"]["enum"] if label.startswith(choice))
-        form = {"run_input": {**filled, "decision": decision, **fields}}
+        named = {
+            next((there for there in fields_there if there.startswith(name)), name): fields[name] for name in fields
+        }
+        form = {"run_input": {**filled, "decision": decision, **named}}
         if (said := self.ask(f"flow_runs/{asking['id']}/resume", form))["status"] != "ACCEPT":
             raise RuntimeError(f"the answer was not taken: {said}")
 

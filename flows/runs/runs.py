@@ -369,6 +369,8 @@ def info_of(run: FlowRun) -> RunInfo:
 # --- The gate from outside: reading and answering a suspended run's question (terminal, comments, tests)
 
 
+APPROVER_OF = "approver of "
+"""Begins the name of the field that binds a form to its question; the question's key follows."""
 NOT_ASKED_YET = "Run input schema not found."
 """Prefect sets a run's state some 50 ms before it stores the form."""
 FORM_PATIENCE = 5.0
@@ -408,8 +410,8 @@ def open_question(client: SyncPrefectClient, run_id: UUID) -> FormQuestion | Non
 def answer_form(client: SyncPrefectClient, run_id: UUID, payload: Mapping[str, Any], *, key: str) -> None:
     """Answer the question *key* of the run as its browser form does; the first valid answer counts.
 
-    Raises AnswerRefused, with the server's reason, when that question is not open (any more) or the answer does not
-    fit its form; the run then waits on.
+    Its field `approver` is named as the open form does. Raises AnswerRefused, with the server's reason, when that
+    question is not open (any more) or the answer does not fit its form; the run then waits on.
     """
     deadline = time.monotonic() + FORM_PATIENCE
     while (reason := _resume(client, run_id, payload, key)) == NOT_ASKED_YET and time.monotonic() < deadline:
@@ -426,7 +428,7 @@ def _resume(client: SyncPrefectClient, run_id: UUID, payload: Mapping[str, Any],
     if _open_key(client.read_flow_run(run_id)) != key:
         return "this question is not open any more"
     try:
-        result: OrchestrationResult[Any] = client.resume_flow_run(run_id, dict(payload))
+        result: OrchestrationResult[Any] = client.resume_flow_run(run_id, _filled_in(client, run_id, key, payload))
     except PrefectHTTPStatusError as error:
         if error.response.status_code != HTTPStatus.CONFLICT:
             raise
@@ -434,6 +436,14 @@ def _resume(client: SyncPrefectClient, run_id: UUID, payload: Mapping[str, Any],
     if result.status is SetStateStatus.ACCEPT:
         return None
     return str(getattr(result.details, "reason", None) or result.status.value)
+
+
+def _filled_in(client: SyncPrefectClient, run_id: UUID, key: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer, with the approver under the name that binds the form *key* to its question."""
+    stored = client.filter_flow_run_input(run_id, f"suspended-{key}-schema", 1, set())
+    fields = stored[0].decoded_value["properties"] if stored else ()
+    bound = next((name for name in fields if name.startswith(APPROVER_OF)), "approver")
+    return {bound if name == "approver" else name: value for name, value in payload.items()}
 
 
 def _open_key(run: FlowRun) -> str | None:

@@ -200,7 +200,6 @@ class TerminalSession:
         choice = validate(question, answer)
         extra = {"count": answer.count, "amount": answer.amount, "revision": answer.revision}
         payload: dict[str, object] = {"decision": choice.label, "approver": answer.by, "note": answer.note}
-        payload["question"] = question.key
         payload |= {need: value for need, value in extra.items() if value is not None}
         with connect() as client:
             answer_form(client, asked.run_id, payload, key=asked.key)

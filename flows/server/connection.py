@@ -285,6 +285,11 @@ def _read(file: Path) -> Address | None:
         return None
 
 
+def published(folder: Path) -> Address | None:
+    """The address that the newest server in *folder* published, which may have ended since."""
+    return _read(folder / ADDRESS)
+
+
 def _opened(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import http.client
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import psutil
 
 from irontree.errors import EnvironmentRefused, ServerUnavailable
-from irontree.flows.server.connection import LOOPBACK, ListenAddress
+from irontree.flows.server.connection import LOOPBACK, ListenAddress, published
 
 FIRST_PORT = 4280
 PORTS = 200
@@ -83,6 +84,14 @@ def _first_free(last_port: int | None) -> list[socket.socket]:
         f"Ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} of 127.0.0.1 are all taken by other programs.",
         remedy="End one of them, or use a server of your own: set PREFECT_API_URL.",
     )
+
+
+def serves_one_user(environ: Mapping[str, str]) -> bool:
+    """Whether the server of *environ* is a private one that nobody but its user can reach."""
+    found = published(Path(environ["PREFECT_HOME"])) if "PREFECT_HOME" in environ else None
+    if found is None or found.api_url != environ.get("PREFECT_API_URL"):
+        return False
+    return found.host == LOOPBACK and not found.names and not found.open
 
 
 def _try(host: str, port: int) -> socket.socket:

@@ -49,9 +49,7 @@ def test_an_adopted_issue_is_approved_in_a_form_runs_and_is_done(toy):
     assert ([*take_up_what_died(looking)], asked) == ([], []), "every minute, for as long as the form is open"
     assert wake_overtaken(looking) == ()
     assert asked, "the janitor looks what became of it"
-    toy.answer(asking, APPROVE, revision="00000000")
-    assert toy.drive(asking, intake).name == "Suspended"
-    toy.answer(asking, APPROVE, revision=resolve(toy.app, Issues((1,)), "#1").name)
+    toy.answer(asking, APPROVE)
     assert toy.drive(asking, intake).name == "Approved"
     assert toy.events() == ["task_adopted", "task_approved"]
     [loop_id] = toy.app.loops.ids()
@@ -69,12 +67,11 @@ def test_an_approval_that_an_open_loop_keeps_from_being_taken_is_asked_for_again
         loop_id = approve_as_shown(toy.app, resolve(toy.app, Issues((1, 2)), "#1 #2"), "ada").id
     asking = start(toy, "#1")
     assert toy.drive(asking, intake).name == "Suspended"
-    name = resolve(toy.app, Issues((1,)), "#1").name
-    toy.answer(asking, APPROVE, revision=name)
+    toy.answer(asking, APPROVE)
     assert toy.drive(asking, intake).name == "Suspended"
     assert f"**Not taken:** loop {loop_id} is open" in toy.asked(asking).description
     cancel(toy.app, loop_id, "ada")
-    toy.answer(asking, APPROVE, revision=name)
+    toy.answer(asking, APPROVE)
     assert toy.drive(asking, intake).name == "Approved"
 
 
@@ -90,7 +87,7 @@ def test_a_text_that_was_edited_after_the_approval_is_asked_about_by_the_issues_
         assert "criterion added: it is friendly" in shown
         name = propose_again(toy.app, read_world(toy.app).plan(toy.state())).name
         assert name in shown
-        toy.answer(asking.id, "approve this revision", revision=name)
+        toy.answer(asking.id, "approve this revision")
         assert toy.rest(loop_id).state_name == "Goal reached"
     assert toy.events()[:2] == ["task_re_adopted", "task_approved"]
     assert toy.state().done

@@ -85,7 +85,7 @@ def test_an_approval_whose_run_was_ended_by_hand_is_none_and_asks_when_it_is_tri
     assert read_loops(toy.app)[0] == ()
     retry(toy, run_id)
     assert toy.drive(run_id, intake).name == "Suspended"
-    toy.answer(run_id, "approve this revision and start the loop", revision=toy.revision())
+    toy.answer(run_id, "approve this revision and start the loop")
     assert toy.drive(run_id, intake).name == "Approved"
     assert len(read_loops(toy.app)[0]) == 1
 

@@ -8,7 +8,7 @@ import pytest
 from prefect.schedules import Cron
 from prefect.states import Crashed, Scheduled
 
-from irontree.flows.intake import intake
+from irontree.flows.intake import CHANGED_SINCE, intake
 from irontree.flows.runs.recovery import go_on_approving, newest_run, wake_overtaken
 from irontree.flows.serve.approvals import asked_approvals
 from irontree.flows.server.connection import ui_url
@@ -59,7 +59,7 @@ def test_another_revision_is_asked_for_again_and_the_right_one_starts_the_loop(t
     assert toy.drive(asking, intake).name == "Suspended"
     assert toy.asked(asking).description.startswith("**Not taken:**")
     assert toy.app.plans.revisions() == ()
-    toy.answer(asking, APPROVE, revision=toy.revision())
+    toy.answer(asking, APPROVE)
     ended = toy.drive(asking, intake)
     assert ended.name == "Approved"
     [loop_id] = toy.app.loops.ids()
@@ -76,7 +76,7 @@ def test_another_revision_is_asked_for_again_and_the_right_one_starts_the_loop(t
 def test_an_approval_that_was_given_before_the_process_died_is_taken_when_the_janitor_starts_it_again(
     toy, asking, client
 ):
-    toy.answer(asking, APPROVE, revision=toy.revision())
+    toy.answer(asking, APPROVE)
     client.set_flow_run_state(asking, Crashed(), force=True)
     assert go_on_approving(toy.app) == ("intake SPEC.md: starts again",)
     assert go_on_approving(toy.app) == ()
@@ -91,21 +91,21 @@ def test_an_approval_that_a_loop_at_work_keeps_from_being_taken_is_asked_for_aga
     run_id = start(toy)
     assert toy.drive(run_id, intake).name == "Suspended"
     approve = toy.asked(run_id).choices[0]
-    toy.answer(run_id, approve, revision=toy.revision())
+    toy.answer(run_id, approve)
     with toy.app.lease.hold(loop_id):
         assert toy.drive(run_id, intake).name == "Suspended"
     assert f"**Not taken:** loop {loop_id} is at work" in toy.asked(run_id).description
     assert len(toy.app.plans.revisions()) == 1
-    toy.answer(run_id, approve, revision=toy.revision())
+    toy.answer(run_id, approve)
     assert toy.drive(run_id, intake).name == "Approved"
 
 
 def test_a_document_that_is_edited_while_the_form_is_open_is_another_question(toy, asking):
-    approved = toy.revision()
     spec = toy.root / "SPEC.md"
     spec.write_text(spec.read_text().replace("it is there", "it is really there"))
-    toy.answer(asking, APPROVE, revision=approved)
+    toy.answer(asking, APPROVE)
     assert toy.drive(asking, intake).name == "Suspended"
+    assert toy.asked(asking).description.startswith(f"**Not taken:** {CHANGED_SINCE}")
     assert "it is really there" in toy.asked(asking).description
     assert toy.app.plans.revisions() == ()
 
@@ -135,11 +135,11 @@ def test_a_form_that_is_open_is_found_over_http_and_ends_once_the_same_is_approv
 
 def test_an_approval_that_another_one_overtook_is_asked_for_again_as_it_is_now(toy, asking):
     """The document says the same again, but what this approval would replace is not what the form showed."""
-    shown, spec = toy.revision(), toy.root / "SPEC.md"
+    spec = toy.root / "SPEC.md"
     spec.write_text(FRIENDLY.replace("it is there", "it is really there"))
     loop_id = toy.authorise()
     spec.write_text(FRIENDLY)
-    toy.answer(asking, APPROVE, revision=shown)
+    toy.answer(asking, APPROVE)
     assert toy.drive(asking, intake).name == "Suspended"
     assert "it is really there" in toy.asked(asking).description, "it is in the difference now"
     assert len(toy.app.plans.revisions()) == 1
@@ -166,7 +166,7 @@ def test_a_task_that_the_document_lost_can_be_kept_in_the_form(toy):
     run_id = start(toy)
     assert toy.drive(run_id, intake).name == "Suspended"
     assert "Farewell is cancelled" in toy.asked(run_id).description
-    toy.answer(run_id, f"{APPROVE}; keep what was removed", revision=toy.revision())
+    toy.answer(run_id, f"{APPROVE}; keep what was removed")
     assert toy.drive(run_id, intake).name == "Approved"
     assert toy.plan().kept == ("farewell",)
 
@@ -182,7 +182,7 @@ def test_a_schedule_asks_once_and_goes_on_by_itself_with_what_is_approved(toy):
     assert toy.drive(first.id, intake).name == "Suspended"
     told = toy.drive(second.id, intake)
     assert (told.name, str(first.id) in told.message) == ("Asked already", True)
-    toy.answer(first.id, APPROVE, revision=toy.revision())
+    toy.answer(first.id, APPROVE)
     assert toy.drive(first.id, intake).name == "Approved"
     assert toy.drive(third.id, intake).name == "Approved"
     assert len(toy.app.loops.ids()) == 1

@@ -141,8 +141,8 @@ def test_an_answer_to_an_earlier_asking_is_refused_and_the_question_stays_open(s
 
 def test_a_form_that_was_left_open_in_a_browser_is_no_answer_to_the_next_question(standing, asked, client):
     """Prefect's pages do not say which question they answer; our forms do."""
-    left_open = {"decision": ACCEPT, "approver": "Ada", "question": "issue-1-2-pending-acceptance"}
-    with pytest.raises(AnswerRefused, match="was expected"):
+    left_open = {"decision": ACCEPT, "approver of issue-1-2-pending-acceptance": "Ada"}
+    with pytest.raises(AnswerRefused, match="This form is out of date"):
         questions.answer_form(client, asked, left_open, key=standing.asked(asked).key)
     assert standing.asked(asked).choices == (ACCEPT, SEND_BACK)
 
@@ -201,7 +201,7 @@ def test_a_form_that_was_filled_in_before_another_answer_was_recorded_decides_no
     assert [text for level, text in logs(toy.client, run_id) if level > logging.INFO] == [late]
 
 
-def test_a_changed_document_is_approved_in_the_form_by_its_name_and_a_run_of_its_own_goes_on(tmp_path, client):
+def test_a_changed_document_is_approved_as_the_form_shows_it_and_a_run_of_its_own_goes_on(tmp_path, client):
     toy = published(tmp_path, client, GREETING)
     before = toy.state().approved_revision
     spec = toy.root / "SPEC.md"
@@ -209,13 +209,13 @@ def test_a_changed_document_is_approved_in_the_form_by_its_name_and_a_run_of_its
     run_id = toy.start()
     assert toy.drive(run_id).name == "Suspended"
     approve = toy.asked(run_id).choices[0]
-    toy.answer(run_id, approve, revision="00000000")
+    spec.write_text(spec.read_text().replace("it is really there", "it is there for certain"))
+    toy.answer(run_id, approve)
     assert toy.drive(run_id).name == "Suspended"
     question = toy.asked(run_id)
     assert "was not taken" in question.description
-    name = toy.revision()
-    assert f"`{name}`" in question.description
-    toy.answer(run_id, approve, revision=name)
+    assert f"`{toy.revision()}`" in question.description
+    toy.answer(run_id, approve)
     assert toy.drive(run_id).name == "Superseded"
     assert toy.state().approved_revision == toy.plan().spec_revision != before
     successor = toy.start()

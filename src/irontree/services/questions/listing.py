@@ -78,6 +78,13 @@ class Revisions:
         return found
 
 
+def revision_now(app: App, question: Question) -> str | None:
+    """The name of what an answer would approve; None if that can be nothing, or cannot be read now."""
+    if question.reason != "reapproval_required":
+        return None
+    return _approvable_now(app, read_world(app).plans.get(question.task_key or "")).revision
+
+
 def list_questions(
     app: App, world: World, loops: Sequence[Loop], revisions: Revisions | None = None
 ) -> tuple[Question, ...]:
