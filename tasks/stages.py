@@ -14,8 +14,9 @@ from typing import Final, TypeVar
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
+from prefect.context import TaskRunContext
 from prefect.runtime import flow_run
-from prefect.states import Completed
+from prefect.states import Completed, Failed
 
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
@@ -27,6 +28,7 @@ from irontree.processes.containers import given_environment
 from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue, between_steps, give_way
 from irontree.services.execution.steps import perform
 from irontree.services.record import read_world
+from irontree.services.views.endings import Ending, ending_of
 from irontree.tasks.artifacts import mirror, publish_report
 
 Result = TypeVar("Result")
@@ -151,6 +153,8 @@ def _span(seconds: float) -> str:
 
 T = TypeVar("T")
 
+ROW: Final = 120
+"""Characters of a row's title on the page of a run."""
 REFUSED = "Refused"
 """The state of a refused answer or step; its message gives the reason."""
 WAIT_FOR_DRIVER = 900.0
@@ -167,7 +171,7 @@ async def run_stage(repository: str, step: Step, loop_id: str | None) -> State[N
 
 @task(name="verify", cache_policy=NO_CACHE, persist_result=False)
 async def verify_stage(repository: str, step: Step, loop_id: str | None) -> State[None]:
-    """The repository's own checks at the task's commit, and its publication."""
+    """The repository's own checks at the task's commit, and its publication; Failed if they do not pass."""
     app = await asyncio.to_thread(open_here, repository)
     before = await asyncio.to_thread(_known, app, step.task_key)
     taken = await _take(repository, step, loop_id)
@@ -232,10 +236,36 @@ async def _take(repository: str, step: Step, loop_id: str | None) -> State[None]
         except IrontreeError as error:
             return _refused(error)
         mirror(app)
-        return Completed(message=state.last_event)
+        return _ended(ending_of(app, app.log.read(state.issue_number).records[-1]))
 
     async with never_silent(progress):
         return await in_thread(take)
+
+
+def _ended(ending: Ending) -> State[None]:
+    """The state of a step's task run: a failure is red on the run's page, and its row there says why.
+
+    Nothing is raised, and the flow goes on: what comes next is decided from the log.
+    """
+    why = without_secrets(ending.why, secret_values(given_environment()))
+    if not ending.failed:
+        return Completed(name=ending.name, message=why)
+    logging.getLogger("prefect.task_runs").addFilter(SAID_ONCE)
+    if (context := TaskRunContext.get()) is not None:
+        # The engine tells the server this name together with the state.
+        context.task_run.name = f"{context.task_run.name}: {ending.name[0].lower()}{ending.name[1:]}: {why}"[:ROW]
+    return Failed(name=ending.name, message=why)
+
+
+class _SaidOnce(logging.Filter):
+    """Drops Prefect's line about a failed state that a task returned: the one that follows says the same."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Pass every other record."""
+        return not record.getMessage().startswith("Task run failed with state: ")
+
+
+SAID_ONCE: Final = _SaidOnce()
 
 
 def _refused(error: IrontreeError) -> State[None]:

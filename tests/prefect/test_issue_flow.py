@@ -47,6 +47,35 @@ def test_an_issue_goes_to_done_and_each_row_of_its_run_is_a_step_that_happened(t
     assert "attempt 1" in git(toy.root.parent / "remote.git", "show", "main:greeting.txt")
 
 
+def test_what_failed_is_red_and_says_why_and_the_run_goes_on_to_done(tmp_path, client):
+    """...each end of a step by its own name; the run's log has one line above INFO for each failure."""
+    agent = 'if [ "$IRONTREE_ATTEMPT" = 2 ]; then touch greeting.txt; fi'
+    toy = published(tmp_path, client, GREETING.replace("test -f", "ls"), agent=agent)
+    run_id = toy.start()
+    ended = toy.drive(run_id)
+    assert (ended.type.value, ended.name) == ("COMPLETED", "Done")
+    idle, red, work, green, done = toy.steps(run_id, 5)
+    assert (idle["state_type"], idle["state_name"]) == ("FAILED", "No change")
+    assert (red["state_type"], red["state_name"]) == ("FAILED", "Checks failed")
+    assert red["state"]["message"].startswith("`ls greeting.txt` fails: ls: ")
+    assert red["name"].startswith("verify: attempt 1 of 4: checks failed: `ls greeting.txt` fails: ls: ")
+    assert {step["state_type"] for step in (work, green, done)} == {"COMPLETED"}
+    assert [step["state_name"] for step in (work, green, done)] == ["Committed", "Published", "Done"]
+    assert green["name"] == "verify: attempt 2 of 4"
+    loud = [text.partition("(")[0] for level, text in logs(client, run_id) if level > logging.INFO]
+    assert loud == ["Finished in state No change", "Finished in state Checks failed"]
+
+
+def test_a_set_up_that_fails_is_red_and_the_question_about_it_amber(tmp_path, client):
+    toy = published(tmp_path, client, GREETING, settings="workspace:\n  setup: [ls nowhere]\n")
+    run_id = toy.start()
+    assert toy.drive(run_id).type.value == "PAUSED"
+    [step] = toy.steps(run_id, 1)
+    assert (step["state_type"], step["state_name"]) == ("FAILED", "Set-up failed")
+    assert step["state"]["message"].startswith("workspace.setup failed (`ls nowhere`")
+    assert step["state"]["message"].endswith("No such file or directory")
+
+
 # --- one story: asked, answered badly, sent back, accepted -------------------------------------------------
 
 

@@ -238,15 +238,19 @@ class Toy:
         return self.client.read_flow_runs(deployment_filter=mine, flow_run_filter=FlowRunFilter(state=state))
 
     def rows(self, run_id: UUID, number: int) -> list[str]:
-        """The names of the run's task runs, in order; the server records them a moment after they happened."""
+        """The names of the run's task runs, in order."""
+        return [row["name"] for row in self.steps(run_id, number)]
+
+    def steps(self, run_id: UUID, number: int) -> list[dict[str, Any]]:
+        """The run's task runs, in order; the server records them a moment after they happened."""
         EventsWorker.drain_all(timeout=10)
         mine = {"flow_runs": {"id": {"any_": [str(run_id)]}}}
 
         def recorded() -> list[dict[str, Any]] | None:
             found = self.client.request("POST", "/task_runs/filter", json=mine).json()
-            return found if len(found) >= number and all(row["start_time"] for row in found) else None
+            return found if len(found) >= number and all(row["end_time"] for row in found) else None
 
-        return [row["name"] for row in sorted(wait_until(recorded), key=lambda row: row["start_time"])]
+        return sorted(wait_until(recorded), key=lambda row: row["start_time"])
 
 
 def make_toy(
