@@ -68,7 +68,10 @@ def served(deployments: Sequence[Served], *, environment: Mapping[str, str], fol
 @contextmanager
 def served_by_stock(deployments: Sequence[Served], *, environment: Mapping[str, str]) -> Iterator[None]:
     """The same by Prefect's runner as it comes, which asks every second."""
-    wanted = [{"entrypoint": it.entrypoint, "name": it.name, "parameters": dict(it.parameters)} for it in deployments]
+    wanted = [
+        {"entrypoint": it.entrypoint, "name": it.name, "parameters": dict(it.parameters), "tags": list(it.tags)}
+        for it in deployments
+    ]
     command = [sys.executable, "-m", "benchmarks.baselines.stock_runner", json.dumps(wanted)]
     with subprocess.Popen(
         command,
@@ -101,7 +104,9 @@ def time_bare() -> Timing:
     key = str(uuid4())
     with runs.connect() as client:
         parameters = {"deployment": f"bare-issue/{BARE}", "issue_key": key}
-        made = runs.ensure_run(client, f"bare-loop/{BARE}", key=str(uuid4()), parameters=parameters)
+        made = runs.ensure_run(
+            client, client.read_deployment_by_name(f"bare-loop/{BARE}").id, key=str(uuid4()), parameters=parameters
+        )
         loop = _finished(client, made.id)
         return _timing(loop, _by_key(client, key))
 
@@ -127,7 +132,9 @@ def time_resume_ours(app: App, title: str) -> float:
 def time_resume_bare() -> float:
     """Seconds from the answer of a bare form to the end of its run, which does nothing more."""
     with runs.connect() as client:
-        made = runs.ensure_run(client, f"bare-question/{BARE}", key=str(uuid4()), parameters={})
+        made = runs.ensure_run(
+            client, client.read_deployment_by_name(f"bare-question/{BARE}").id, key=str(uuid4()), parameters={}
+        )
         form = _once(lambda: runs.open_question(client, made.id))
         began = time.time()
         runs.answer_form(client, made.id, {"decision": "yes"}, key=form.key)
@@ -155,7 +162,9 @@ def make_issue_run(app: App, title: str) -> UUID:
 def make_bare_issue_run() -> UUID:
     """A scheduled run of a bare issue; nobody serves it."""
     with runs.connect() as client:
-        return runs.ensure_run(client, f"bare-issue/{BARE}", key=str(uuid4()), parameters={}).id
+        return runs.ensure_run(
+            client, client.read_deployment_by_name(f"bare-issue/{BARE}").id, key=str(uuid4()), parameters={}
+        ).id
 
 
 def register(deployment: Served) -> None:

@@ -45,8 +45,11 @@ _WORDS = {choice.name: choice.label.removeprefix("approve; ") for choice in RULE
 async def intake(repository: str, document: str) -> State[None]:
     """Show what *document* would become, and wait for a person's approval of it.
 
-    It is a path relative to the repository, or names issues: `#12 #13`, `first 5`, `all open`. What was approved with
-    exactly this content is continued without asking (R6).
+    What was approved with exactly this content is continued without asking (R6).
+
+    Args:
+        repository: The folder of the repository.
+        document: A path in the repository, or issues: `#12 #13`, `first 5`, `all open`.
     """
     app = await asyncio.to_thread(open_here, repository, channel=FORM)
     async with hold_liveness(app):

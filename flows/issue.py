@@ -62,6 +62,11 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
     """Bring one issue as far as its log allows: take steps, ask a person, end when it is done or must wait.
 
     Everything is read from the log each time round, so the run may start again from here at any moment.
+
+    Args:
+        repository: The folder of the repository.
+        number: The number of the issue, as in `#12`.
+        loop_id: The loop that the issue is worked on for, if not the one that is open.
     """
     app = await asyncio.to_thread(open_here, repository)
     async with hold_liveness(app):

@@ -28,7 +28,11 @@ from irontree.tasks.stages import open_here
 @flow(name="janitor", flow_run_name="janitor", retries=0, persist_result=False)
 @fails_if_refused
 async def janitor(repository: str) -> State[None]:
-    """Take up what a crash, a restart or a deleted Prefect database left: the log says what should be going on."""
+    """Take up what a crash, a restart or a deleted Prefect database left: the log says what should be going on.
+
+    Args:
+        repository: The folder of the repository.
+    """
     app = await asyncio.to_thread(open_here, repository)
     async with hold_liveness(app):
         await asyncio.to_thread(tidy, app)

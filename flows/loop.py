@@ -107,6 +107,10 @@ async def loop(repository: str, loop_id: str) -> State[None]:
 
     At an issue's halt this run ends: the issue's own run asks. It suspends only for the loop's own questions. With
     `loop.on_halt: go_on` it ends there only once nothing else is left to do.
+
+    Args:
+        repository: The folder of the repository.
+        loop_id: The loop, as `irontree loops` lists it.
     """
     app = await asyncio.to_thread(open_here, repository)
     async with hold_liveness(app):

@@ -18,7 +18,11 @@ from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 @flow(name="reconcile", flow_run_name="reconcile", retries=0, persist_result=False)
 @fails_if_refused
 async def reconcile(repository: str) -> State[None]:
-    """Restore, record gaps and what happened outside, deliver what is due, make the briefs again."""
+    """Restore, record gaps and what happened outside, deliver what is due, make the briefs again.
+
+    Args:
+        repository: The folder of the repository.
+    """
     app = await asyncio.to_thread(open_here, repository)
     async with hold_liveness(app):
         found = await asyncio.to_thread(_compare, app)

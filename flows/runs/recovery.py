@@ -26,7 +26,7 @@ from irontree.flows.runs.runs import (
     RunInfo,
     connect,
     crashed,
-    deployment,
+    deployment_id,
     ensure_run,
     find_run,
     find_runs,
@@ -80,7 +80,7 @@ def start_issue(app: App, state: TaskState, loop_id: str | None) -> RunInfo:
     with connect() as client:
         return ensure_run(
             client,
-            deployment("issue", app),
+            deployment_id(client, "issue", app.repository.id),
             key=issue_key(app, state),
             parameters={
                 "repository": str(app.repository.root),
@@ -98,7 +98,7 @@ def start_loop(app: App, loop_id: str) -> RunInfo:
     with connect() as client:
         return ensure_run(
             client,
-            deployment("loop", app),
+            deployment_id(client, "loop", app.repository.id),
             key=loop_key(app, loop_id, loop.sequence),
             parameters={"repository": str(app.repository.root), "loop_id": loop_id},
             name=f"loop {loop_id}",

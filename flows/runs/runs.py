@@ -23,7 +23,7 @@ from uuid import UUID
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     DeploymentFilter,
-    DeploymentFilterName,
+    DeploymentFilterTags,
     FlowFilter,
     FlowFilterName,
     FlowRunFilter,
@@ -34,7 +34,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.responses import OrchestrationResult, SetStateStatus
-from prefect.client.schemas.sorting import FlowRunSort
+from prefect.client.schemas.sorting import DeploymentSort, FlowRunSort
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import get_current_settings
 from prefect.states import Cancelled, Cancelling, Completed, Crashed, Scheduled
@@ -48,14 +48,9 @@ from irontree.http_client import Unreachable
 from irontree.services.views.history import page_of_run
 
 
-def deployment(flow: str, app: App) -> str:
-    """The deployment of *flow* for this repository: two folders on one server do not take each other's runs."""
-    return f"{flow}/{app.repository.id}"
-
-
 def issue_key(app: App, state: TaskState) -> str:
     """One flow run per workspace, issue and revision, for life."""
-    return f"{app.repository.id}:issue-{state.issue_number}:{state.approved_revision}"
+    return f"{app.repository.id}/issue-{state.issue_number}:{state.approved_revision}"
 
 
 def is_key_of_issue(key: str | None, app: App, state: TaskState) -> bool:
@@ -65,12 +60,17 @@ def is_key_of_issue(key: str | None, app: App, state: TaskState) -> bool:
 
 def loop_key(app: App, loop_id: str, sequence: int) -> str:
     """One flow run per stretch of a loop: *sequence* is the newest loop event when it is started."""
-    return f"{app.repository.id}:loop-{loop_id}:{sequence}"
+    return f"{app.repository.id}/loop-{loop_id}:{sequence}"
 
 
 def tags(app: App, *more: str) -> list[str]:
     """Tags for filtering in the UI; the folder's name is for recognition only."""
-    return ["irontree", f"repository:{app.repository.id}", *more, f"folder:{app.repository.root.name}"]
+    return ["irontree", owner_tag(app.repository.id), *more, f"folder:{app.repository.root.name}"]
+
+
+def owner_tag(workspace_id: str) -> str:
+    """The tag by which what belongs to a repository is found, whatever its folder is called (R21)."""
+    return f"repository:{workspace_id}"
 
 
 def issue_tag(issue_number: int) -> str:
@@ -200,36 +200,43 @@ def _wait_for_loopback() -> None:
 
 def ensure_run(
     client: SyncPrefectClient,
-    deployment: str,
+    deployment: UUID,
     *,
     key: str,
     parameters: Mapping[str, Any],
     name: str | None = None,
     tags: Sequence[str] = (),
 ) -> RunInfo:
-    """Ensure that the run of *deployment* (`flow/name`) with idempotency *key* is waiting, working or asking.
+    """Ensure that the run of *deployment* with idempotency *key* is waiting, working or asking.
 
     There is one such run for life (protocol, Runs): the first call creates it, a later one finds it and, if it has
     ended, schedules the same run again. *parameters* apply from its next start. Raises ServerUnavailable if the
     deployment is not served.
     """
     run = client.create_flow_run_from_deployment(
-        deployment_id(client, deployment), parameters=dict(parameters), idempotency_key=key, name=name, tags=tags
+        deployment, parameters=dict(parameters), idempotency_key=key, name=name, tags=tags
     )
     if run.parameters != parameters:
         client.update_flow_run(run.id, parameters=dict(parameters))
     return reschedule(client, run.id) if run.state and run.state.is_final() else info_of(run)
 
 
-def deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
-    """The id of *deployment* (`flow/name`); raises ServerUnavailable if it is not served."""
-    try:
-        return client.read_deployment_by_name(deployment).id
-    except ObjectNotFound as error:
+def deployment_id(client: SyncPrefectClient, flow: str, workspace_id: str) -> UUID:
+    """The id of that repository's deployment of *flow*; raises ServerUnavailable if it is not served.
+
+    The oldest is ours: a copy that somebody made in Prefect has the same tags, and nobody takes up its runs.
+    """
+    found = client.read_deployments(
+        flow_filter=with_flow_name(flow),
+        deployment_filter=of_repository(workspace_id),
+        sort=DeploymentSort.CREATED_DESC,
+    )
+    if not found:
         raise ServerUnavailable(
-            f"The Prefect server has no deployment {deployment}.",
+            f"The Prefect server has no deployment of {flow} for the repository {workspace_id}.",
             remedy="Serve it (`irontree resume LOOP_ID` does), or deploy it (`prefect deploy --all`).",
-        ) from error
+        )
+    return found[-1].id
 
 
 def reschedule(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
@@ -286,26 +293,26 @@ def find_runs(client: SyncPrefectClient, keys: Sequence[str]) -> Mapping[str, Ru
 
 
 def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[RunInfo, ...]:
-    """Runs of the deployments named *workspace_id* that a process has started and not finished."""
+    """Runs of the deployments of *workspace_id* that a process has started and not finished."""
     return _in_state(client, workspace_id, FlowRunFilter(state=_types(*TAKEN_UP)))
 
 
 def crashed(client: SyncPrefectClient, workspace_id: str, flow: str) -> tuple[RunInfo, ...]:
-    """Runs of that flow for the deployments named *workspace_id* whose process died."""
-    return _in_state(client, workspace_id, FlowRunFilter(state=_types(StateType.CRASHED)), _named(flow))
+    """Runs of that flow for the deployments of *workspace_id* whose process died."""
+    return _in_state(client, workspace_id, FlowRunFilter(state=_types(StateType.CRASHED)), with_flow_name(flow))
 
 
 def suspended_runs(client: SyncPrefectClient, workspace_id: str, *tags: str) -> tuple[RunInfo, ...]:
-    """Runs of the deployments named *workspace_id* with these tags that wait for an answer."""
+    """Runs of the deployments of *workspace_id* with these tags that wait for an answer."""
     chosen = FlowRunFilter(state=_types(StateType.PAUSED), tags=FlowRunFilterTags(all_=list(tags)) if tags else None)
     return _in_state(client, workspace_id, chosen)
 
 
 def of_flow(client: SyncPrefectClient, workspace_id: str, flow: str) -> tuple[RunInfo, ...]:
-    """The newest 200 runs of that flow for the deployments named *workspace_id*, in any state."""
+    """The newest 200 runs of that flow for the deployments of *workspace_id*, in any state."""
     found = client.read_flow_runs(
-        flow_filter=_named(flow),
-        deployment_filter=_mine(workspace_id),
+        flow_filter=with_flow_name(flow),
+        deployment_filter=of_repository(workspace_id),
         sort=FlowRunSort.EXPECTED_START_TIME_DESC,
     )
     return tuple(map(info_of, found))
@@ -323,7 +330,7 @@ def _in_state(
     while len(found) % PAGE == 0:
         page = client.read_flow_runs(
             flow_filter=of,
-            deployment_filter=_mine(workspace_id),
+            deployment_filter=of_repository(workspace_id),
             flow_run_filter=chosen,
             sort=FlowRunSort.ID_DESC,
             offset=len(found),
@@ -334,12 +341,14 @@ def _in_state(
     return tuple(map(info_of, found))
 
 
-def _named(flow: str) -> FlowFilter:
+def with_flow_name(flow: str) -> FlowFilter:
+    """What belongs to that flow."""
     return FlowFilter(name=FlowFilterName(any_=[flow]))
 
 
-def _mine(workspace_id: str) -> DeploymentFilter:
-    return DeploymentFilter(name=DeploymentFilterName(any_=[workspace_id]))
+def of_repository(workspace_id: str) -> DeploymentFilter:
+    """The deployments of that repository."""
+    return DeploymentFilter(tags=DeploymentFilterTags(all_=[owner_tag(workspace_id)]))
 
 
 def mark_ended(client: SyncPrefectClient, run: RunInfo, reason: str) -> None:

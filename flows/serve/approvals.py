@@ -31,7 +31,7 @@ def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple
     """
     chosen = {
         "flows": {"name": {"any_": ["intake"]}},
-        "deployments": {"name": {"any_": [repository_id]}},
+        "deployments": {"tags": {"all_": [f"repository:{repository_id}"]}},
         "flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}},
     }
     ui, runs = ui_url(environment), _post(environment, "/flow_runs/filter", chosen)

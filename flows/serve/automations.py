@@ -22,7 +22,7 @@ from prefect.exceptions import ObjectNotFound
 from irontree.app import App
 from irontree.domain.settings import Automations
 from irontree.errors import ConfigRefused
-from irontree.flows.runs.runs import connect, deployment, deployment_id
+from irontree.flows.runs.runs import connect, deployment_id
 from irontree.flows.serve.serving import NIGHTLY, nightly_parameters
 
 LABELLED: Final = "irontree.issue_labelled"
@@ -101,7 +101,7 @@ def _automation(app: App, name: str, events: set[str], action: ActionTypes, why:
 
 
 def _runs(client: SyncPrefectClient, app: App, flow: str, parameters: dict[str, Any]) -> RunDeployment:
-    found = deployment_id(client, deployment(flow, app))
+    found = deployment_id(client, flow, app.repository.id)
     return RunDeployment(source="selected", deployment_id=found, parameters=parameters, job_variables=None)
 
 
@@ -155,7 +155,7 @@ def have_nights(client: SyncPrefectClient, app: App, parameters: Mapping[str, An
     user may have paused it. Raises ServerUnavailable if the deployment does not exist.
     """
     cron, slug = NIGHTLY
-    intake = deployment_id(client, deployment("intake", app))
+    intake = deployment_id(client, "intake", app.repository.id)
     there = [found for found in client.read_deployment_schedules(intake) if found.slug == slug]
     if [found.parameters for found in there] == ([dict(parameters)] if parameters else []):
         return

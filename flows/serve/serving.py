@@ -25,8 +25,6 @@ from uuid import UUID
 from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.filters import (
-    DeploymentFilter,
-    DeploymentFilterName,
     FlowRunFilter,
     FlowRunFilterDeploymentId,
     FlowRunFilterExpectedStartTime,
@@ -42,11 +40,14 @@ from prefect.schedules import Cron
 from prefect.settings import get_current_settings
 
 from irontree.app import App
+from irontree.domain.ids import slugify
 from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
 from irontree.files import ScratchFolder
-from irontree.flows.runs.runs import tags
+from irontree.flows.runs.runs import of_repository, tags
+from irontree.flows.serve.documents import about_documents, documents_in
 from irontree.flows.serve.forking import FORKS, ForkServer
+from irontree.flows.serve.naming import named, retire
 from irontree.flows.serve.taken import TEMPLATE, own_worker, serve_only
 from irontree.flows.server.connection import FINISH, RUNNER, Program, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
@@ -66,11 +67,12 @@ By = Literal["runner", "worker"]
 class Served:
     """One deployment: a flow by its module path, and the default parameters of its runs.
 
-    *name* is the workspace id: two folders on one server do not take each other's runs (R21).
+    Where *owner* is a workspace id, its runs are in the queue of that name, and *name* is as people read it.
     """
 
     entrypoint: str
     name: str
+    owner: str = ""
     description: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     cron: str | None = None
@@ -79,6 +81,13 @@ class Served:
     scheduled: Mapping[str, Any] = field(default_factory=dict)
     """Additional parameters of scheduled runs."""
     tags: tuple[str, ...] = ()
+    asked: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What a page says about a parameter of this deployment beyond what the flow says, as JSON schema."""
+
+
+def queue_of(served: Mapping[str, Any]) -> str:
+    """The queue of the runs of *served* (as `Served`): two folders on one server do not take each other's (R21)."""
+    return str(served["owner"] or served["name"])
 
 
 class Serving:
@@ -91,7 +100,7 @@ class Serving:
     def __init__(
         self, deployments: Sequence[Served], *, environment: Mapping[str, str], folder: Path, by: By = "runner"
     ) -> None:
-        self._log = folder / f"serving-{deployments[0].name if by == 'runner' else 'all'}.log"
+        self._log = folder / f"serving-{queue_of(asdict(deployments[0])) if by == 'runner' else 'all'}.log"
         order = {
             "log": str(self._log),
             "limit": LIMIT,
@@ -173,7 +182,7 @@ SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "
 """Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""
 PROCESSES = "process"
 POOL = "irontree"
-"""The work pool; the queue of a repository is named like its deployments, by the workspace id (R21)."""
+"""The work pool; the queue of a repository is named by the workspace id (R21)."""
 FLOWS = {
     "intake": "Show what a requirement document would become, and wait for its approval.",
     "issue": "Bring one issue as far as its log allows; the run that waits when a decision is due.",
@@ -196,19 +205,22 @@ def nightly_parameters(wanted: Automations) -> dict[str, str]:
 
 
 def deployments_of(app: App) -> tuple[Served, ...]:
-    """The deployments of *app*, named after the workspace id, with the repository as parameter."""
+    """The deployments of *app*, named after flow and folder, with the repository as parameter."""
     nightly = nightly_parameters(app.preferences().automations)
     schedules = SCHEDULES | ({"intake": NIGHTLY} if nightly else {})
+    asked = {"intake": {"document": about_documents(documents_in(app.repository.root))}}
     return tuple(
         Served(
             entrypoint=f"irontree.flows.{flow}.{flow}",
-            name=app.repository.id,
+            name=f"{flow}-{slugify(app.repository.root.name) or app.repository.id[:6]}",
+            owner=app.repository.id,
             description=f"{app.repository.root}: {description}",
             parameters={"repository": str(app.repository.root)},
             cron=schedules[flow][0] if flow in schedules else None,
             slug=schedules[flow][1] if flow in schedules else None,
             scheduled=nightly if flow == "intake" else {},
             tags=tuple(tags(app)),
+            asked=asked.get(flow, {}),
         )
         for flow, description in FLOWS.items()
     )
@@ -226,7 +238,7 @@ AddDeployment = Callable[[RunnerDeployment], Awaitable[UUID]]
 async def register(
     deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: AddDeployment, reopen: bool = False
 ) -> dict[str, UUID]:
-    """Register *deployments* (as `Served`), each in the queue of the same name; returns ids by full name.
+    """Register *deployments* (as `Served`), each in its queue; returns ids by full name.
 
     The same for runners and workers: a run keeps the queue that its deployment had when it was created. *reopen*, for
     workers, opens queues that `close_queue` closed. A runner asks by deployment and needs none; if the queue were open
@@ -234,14 +246,18 @@ async def register(
     """
     async with get_client() as client:
         await _ensure_pool(client)
-        for name, repository in {
-            served["name"]: served["parameters"].get("repository", "") for served in deployments
+        for queue, repository in {
+            queue_of(served): served["parameters"].get("repository", "") for served in deployments
         }.items():
-            await _ensure_queue(client, name, queue_limit, str(repository), reopen=reopen)
-    made = [_deployment(served) for served in deployments]
-    ids = {f"{deployment.flow_name}/{deployment.name}": await add(deployment) for deployment in made}
-    serve_only({str(deployment_id): served for served, deployment_id in zip(deployments, ids.values(), strict=True)})
+            await _ensure_queue(client, queue, queue_limit, str(repository), reopen=reopen)
+        made, ids = [], {}
+        for wanted in deployments:  # one after the other: two repositories may want the same name
+            made.append(served := await named(client, wanted))
+            deployment = _deployment(served)
+            ids[f"{deployment.flow_name}/{deployment.name}"] = await add(deployment)
+    serve_only({str(deployment_id): served for served, deployment_id in zip(made, ids.values(), strict=True)})
     async with get_client() as client:
+        await retire(client, made, ids)
         await drop_missed(client, ids.values())
     return ids
 
@@ -257,7 +273,7 @@ async def _ensure_pool(client: PrefectClient) -> None:
 
 
 async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str, *, reopen: bool) -> None:
-    """Create the queue, named like its deployments and described by the repository; *reopen* one that we closed."""
+    """Create the queue, described by the repository; *reopen* one that we closed."""
     try:
         await client.create_work_queue(name, description=repository, work_pool_name=POOL, concurrency_limit=limit)
     except ObjectAlreadyExists:
@@ -287,29 +303,39 @@ def _set_queue(client: SyncPrefectClient, name: str, limit: int, description: st
         client.update_work_queue(queue.id, concurrency_limit=limit, description=description)
 
 
-def drop_schedules(client: SyncPrefectClient, name: str) -> None:
+def drop_schedules(client: SyncPrefectClient, workspace_id: str) -> None:
     """Remove the schedules, whose runs no process would take; registering creates them again.
 
     The runs that they created are removed too. A schedule that a user paused creates none, and is kept.
     """
-    mine = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
-    for deployment in client.read_deployments(deployment_filter=mine):
+    for deployment in client.read_deployments(deployment_filter=of_repository(workspace_id)):
         for schedule in client.read_deployment_schedules(deployment.id):
             if schedule.active and schedule.slug in SLUGS:
                 client.delete_deployment_schedule(deployment.id, schedule.id)
 
 
 def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
-    """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug."""
+    """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug.
+
+    A page asks for none of the parameters that it sets.
+    """
     cron, slug, given = served["cron"], served["slug"], dict(served["scheduled"])
-    rest = {key: value for key, value in served.items() if key not in ("cron", "slug", "scheduled")}
-    return RunnerDeployment.from_entrypoint(
-        **rest,
+    ours = ("cron", "slug", "scheduled", "owner", "asked")
+    made = RunnerDeployment.from_entrypoint(
+        **{key: value for key, value in served.items() if key not in ours},
         work_pool_name=POOL,
-        work_queue_name=served["name"],
+        work_queue_name=queue_of(served),
         job_variables={},
         schedules=[Cron(cron, timezone="UTC", slug=slug, parameters=given)] if cron else None,
     )
+    asked = made._parameter_openapi_schema  # noqa: SLF001  (it cannot be given)
+    asked.required = [name for name in asked.required if name not in served["parameters"]]
+    asked.properties = {
+        name: {**shown, **served["asked"].get(name, {})}
+        for name, shown in asked.properties.items()
+        if name not in served["parameters"]
+    }
+    return made
 
 
 async def drop_missed(client: PrefectClient, deployments: Collection[UUID]) -> None:
@@ -378,7 +404,7 @@ async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
     """Execute the runs in their queues, at most *limit* per queue, which the queues enforce."""
     add = partial(register, deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
     _report(ids := await add())
-    queues = sorted({served["name"] for served in deployments})
+    queues = sorted({queue_of(served) for served in deployments})
     worker = own_worker(POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS)
     async with asyncio.TaskGroup() as together:
         # Scheduled runs would pile up while a loop and its issues occupy the slots for hours.

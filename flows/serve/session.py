@@ -23,7 +23,6 @@ from irontree.flows.runs.runs import (
     RunInfo,
     answer_form,
     connect,
-    deployment,
     deployment_id,
     find_run,
     issue_key,
@@ -160,7 +159,7 @@ class TerminalSession:
         with connect() as client:
             while time.monotonic() < deadline:
                 with suppress(ServerUnavailable):  # not served yet
-                    deployment_id(client, deployment("loop", self._app))
+                    deployment_id(client, "loop", self._app.repository.id)
                     return
                 time.sleep(LOOK_EVERY)
 

@@ -358,7 +358,7 @@ def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has
         toy.deploy("issue", "loop", "janitor")
         assert toy.all_runs() == []
         with served(toy):
-            run = client.create_flow_run_from_deployment(client.read_deployment_by_name(f"janitor/{toy.id}").id)
+            run = client.create_flow_run_from_deployment(toy.deployment("janitor"))
             wait_until(lambda: runs.state(client, run.id).final)
             toy.settle()
             [asking] = toy.suspended()

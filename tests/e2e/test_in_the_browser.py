@@ -21,7 +21,7 @@ def test_a_person_approves_sends_back_and_accepts_a_toy_in_the_browser(tmp_path,
     """...signed in by a link of the terminal, and a form without a decision is refused on the page, with the reason."""
     toy = make_toy(tmp_path, client, FRIENDLY, "intake", "issue", "loop")
     project = story.Project(toy.root, "SPEC.md", 1, "#1 Greeting")
-    intake = client.read_deployment_by_name(f"intake/{toy.id}").id
+    intake = toy.deployment("intake")
     base = api_url.removesuffix("/api")
     with served(toy), browser.person_at(base, CHROMIUM, patience=PATIENCE) as person:
         page = person.sign_in(signed_in(f"{base}/deployments/deployment/{intake}", state_folder))

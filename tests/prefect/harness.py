@@ -85,9 +85,11 @@ def drain() -> None:
         worker.drain_all(timeout=10)
 
 
-def deploy(flow: Flow[..., Any], name: str, parameters: Mapping[str, Any] | None = None) -> UUID:
+def deploy(
+    flow: Flow[..., Any], name: str, parameters: Mapping[str, Any] | None = None, *, tags: Sequence[str] = ()
+) -> UUID:
     """Register a deployment that nobody serves: its runs wait for `drive`."""
-    return flow.to_deployment(name, parameters=dict(parameters or {})).apply()
+    return flow.to_deployment(name, parameters=dict(parameters or {}), tags=list(tags)).apply()
 
 
 def drive(flow: Flow[..., Any], client: SyncPrefectClient, run_id: UUID) -> State[Any]:

@@ -31,7 +31,7 @@ def toy(tmp_path, client):
 
 
 def start(toy, words: str):
-    deployment = toy.client.read_deployment_by_name(f"intake/{toy.id}").id
+    deployment = toy.deployment("intake")
     parameters = {"repository": str(toy.root), "document": words}
     return toy.client.create_flow_run_from_deployment(deployment, parameters=parameters).id
 

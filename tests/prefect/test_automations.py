@@ -152,7 +152,7 @@ def nights(toy, client):
 
 
 def intake(toy, client):
-    return client.read_deployment_by_name(f"intake/{toy.id}").id
+    return toy.deployment("intake")
 
 
 def test_a_block_or_a_deployment_that_is_not_there_is_named_and_nothing_is_changed(toy, client, tmp_path):
@@ -160,7 +160,7 @@ def test_a_block_or_a_deployment_that_is_not_there_is_named_and_nothing_is_chang
     with pytest.raises(ConfigRefused, match="no block slack-webhook/nobody"):
         register_automations(client, toy.app)
     bare = make_toy(tmp_path / "bare", client, GREETING)
-    with pytest.raises(ServerUnavailable, match=f"no deployment reconcile/{bare.id}"):
+    with pytest.raises(ServerUnavailable, match=f"no deployment of reconcile for the repository {bare.id}"):
         register_automations(client, bare.app)
     assert not [found for found in client.read_automations() if toy.id in found.name or bare.id in found.name]
 

@@ -31,7 +31,7 @@ def retry(toy: Toy, run_id) -> None:
 
 def started(toy: Toy, flow: str, **parameters: object):
     """A run of that deployment, made by hand."""
-    deployment = toy.client.read_deployment_by_name(f"{flow}/{toy.id}").id
+    deployment = toy.deployment(flow)
     return toy.client.create_flow_run_from_deployment(deployment, parameters=parameters).id
 
 

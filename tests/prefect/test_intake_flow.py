@@ -10,6 +10,7 @@ from prefect.states import Crashed, Scheduled
 
 from irontree.flows.intake import CHANGED_SINCE, intake
 from irontree.flows.runs.recovery import go_on_approving, newest_run, wake_overtaken
+from irontree.flows.runs.runs import tags
 from irontree.flows.serve.approvals import asked_approvals
 from irontree.flows.server.connection import ui_url
 from irontree.services.proposals.sources import propose
@@ -26,7 +27,7 @@ def toy(tmp_path, client):
 
 
 def start(toy, document="SPEC.md"):
-    deployment = toy.client.read_deployment_by_name(f"intake/{toy.id}").id
+    deployment = toy.deployment("intake")
     parameters = {"repository": str(toy.root), "document": document}
     return toy.client.create_flow_run_from_deployment(deployment, parameters=parameters).id
 
@@ -174,7 +175,9 @@ def test_a_task_that_the_document_lost_can_be_kept_in_the_form(toy):
 def test_a_schedule_asks_once_and_goes_on_by_itself_with_what_is_approved(toy):
     """Nobody is there at night: only what a person approved is worked on (R6 and R7)."""
     nightly = Cron("30 1 * * *", timezone="UTC", slug="nightly", parameters={"document": "SPEC.md"})
-    deployment = intake.to_deployment(toy.id, parameters={"repository": str(toy.root)}, schedules=[nightly]).apply()
+    deployment = intake.to_deployment(
+        f"intake-{toy.id}", parameters={"repository": str(toy.root)}, schedules=[nightly], tags=tags(toy.app)
+    ).apply()
     toy.client.request("POST", f"/deployments/{deployment}/schedule", json={"min_runs": 3})
     first, second, third, *_ = wait_until(lambda: toy.all_runs()[2:] and toy.all_runs())
     for run in (first, second, third):  # a run that is driven before its hour waits for it

@@ -33,7 +33,7 @@ def at_work(toy, client):
 
 def upkeep(toy, flow):
     """Drive a run of that flow, as its schedule would; the state it ended in and its log."""
-    run = toy.client.create_flow_run_from_deployment(toy.client.read_deployment_by_name(f"{flow.name}/{toy.id}").id)
+    run = toy.client.create_flow_run_from_deployment(toy.deployment(flow.name))
     ended = toy.drive(run.id, flow)
     return ended, logs(toy.client, run.id)
 
@@ -102,7 +102,7 @@ def test_a_run_of_an_issue_that_somebody_made_by_hand_hands_over_to_the_issues_o
     """...in the loop that drives the issue, whether the person named it or not."""
     loop_id = toy.authorise()
     by_hand = client.create_flow_run_from_deployment(
-        client.read_deployment_by_name(f"issue/{toy.id}").id, parameters={"repository": str(toy.root), "number": 1}
+        toy.deployment("issue"), parameters={"repository": str(toy.root), "number": 1}
     )
     ended = toy.drive(by_hand.id)
     [own] = [run for run in toy.runs_of(1) if run.id != by_hand.id]

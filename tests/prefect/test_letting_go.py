@@ -7,7 +7,6 @@ from dataclasses import asdict
 
 import pytest
 from prefect.client.schemas.actions import DeploymentScheduleCreate
-from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
@@ -84,7 +83,7 @@ def test_what_is_removed_together_is_let_go_of_together(service, toys, client, f
 
 def deployments(toy, client) -> dict[str, DeploymentResponse]:
     """By the names of their flows."""
-    mine = DeploymentFilter(name=DeploymentFilterName(any_=[toy.id]))
+    mine = runs.of_repository(toy.id)
     return {client.read_flow(found.flow_id).name: found for found in client.read_deployments(deployment_filter=mine)}
 
 
@@ -99,7 +98,7 @@ def test_a_run_that_was_being_taken_up_when_its_queue_was_closed_is_finished_fir
         service.let_go(toy.id)
     assert service.look() == ()
     assert (slots(leaving, client), slots(staying, client)) == (0, 0)
-    run = runs.ensure_run(client, f"janitor/{leaving.id}", key=leaving.id, parameters={}).id
+    run = runs.ensure_run(client, leaving.deployment("janitor"), key=leaving.id, parameters={}).id
     client.set_flow_run_state(run, Pending())
     service.add(staying.app)
     assert service.look() == ()

@@ -17,8 +17,8 @@ from tests.prefect.sample_flows import note, question
 def workspace_id(client):
     """A name of deployments that no other test uses."""
     name = f"ws-{uuid.uuid4().hex[:8]}"
-    deploy(note, name)
-    deploy(question, name)
+    for flow in (note, question):
+        deploy(flow, name, tags=[runs.owner_tag(name)])
     return name
 
 
@@ -29,7 +29,13 @@ def ensure(client, workspace_id, tmp_path):
     def ensure(text: str) -> runs.RunInfo:
         parameters = {"folder": str(tmp_path), "text": text}
         key = f"{workspace_id}:issue-1"
-        return runs.ensure_run(client, f"note/{workspace_id}", key=key, parameters=parameters, name="#1 note")
+        return runs.ensure_run(
+            client,
+            client.read_deployment_by_name(f"note/{workspace_id}").id,
+            key=key,
+            parameters=parameters,
+            name="#1 note",
+        )
 
     return ensure
 
@@ -52,9 +58,13 @@ def test_a_run_that_ended_starts_again_with_the_new_parameters(client, ensure, t
 
 
 def test_a_suspended_run_is_left_with_its_question(client, workspace_id):
-    made = runs.ensure_run(client, f"question/{workspace_id}", key=f"{workspace_id}:q", parameters={})
+    made = runs.ensure_run(
+        client, client.read_deployment_by_name(f"question/{workspace_id}").id, key=f"{workspace_id}:q", parameters={}
+    )
     drive(question, client, made.id)
-    found = runs.ensure_run(client, f"question/{workspace_id}", key=f"{workspace_id}:q", parameters={})
+    found = runs.ensure_run(
+        client, client.read_deployment_by_name(f"question/{workspace_id}").id, key=f"{workspace_id}:q", parameters={}
+    )
     assert (found.id, found.state_name) == (made.id, "Suspended")
 
 
@@ -63,8 +73,8 @@ def test_without_a_run_of_that_key_none_is_found(client):
 
 
 def test_a_deployment_that_nobody_serves_is_named_with_its_remedy(client):
-    with pytest.raises(ServerUnavailable, match="no deployment note/nowhere") as refusal:
-        runs.ensure_run(client, "note/nowhere", key="x", parameters={})
+    with pytest.raises(ServerUnavailable, match="no deployment of note for the repository nowhere") as refusal:
+        runs.deployment_id(client, "note", "nowhere")
     assert "irontree resume" in refusal.value.remedy
 
 
@@ -107,7 +117,9 @@ def test_a_run_whose_process_is_gone_has_crashed_unless_it_was_being_cancelled(c
 
 
 def test_a_suspended_run_is_cancelled_at_once(client, workspace_id):
-    run = runs.ensure_run(client, f"question/{workspace_id}", key=f"{workspace_id}:c", parameters={})
+    run = runs.ensure_run(
+        client, client.read_deployment_by_name(f"question/{workspace_id}").id, key=f"{workspace_id}:c", parameters={}
+    )
     drive(question, client, run.id)
     assert runs.cancel(client, run.id).state == "CANCELLED"
 

@@ -41,7 +41,11 @@ def workspace_id():
 def serve(state_folder, environment, workspace_id):
     """Serve the sample flows."""
     names = ("question", "note", "long_step", "short_steps")
-    served, caller = [Served(f"{FLOWS}.{name}", workspace_id) for name in names], {**environment, "GITEA_TOKEN": TOKEN}
+    tags = (runs.owner_tag(workspace_id),)
+    served, caller = (
+        [Served(f"{FLOWS}.{name}", workspace_id, tags=tags) for name in names],
+        {**environment, "GITEA_TOKEN": TOKEN},
+    )
 
     @contextmanager
     def serve() -> Iterator[Serving]:
@@ -64,7 +68,8 @@ def wait_until(holds):
 
 def start(client, workspace_id, flow, **parameters):
     key = uuid.uuid4().hex
-    return runs.ensure_run(client, f"{flow}/{workspace_id}", key=key, parameters=parameters).id
+    deployment = client.read_deployment_by_name(f"{flow}/{workspace_id}").id
+    return runs.ensure_run(client, deployment, key=key, parameters=parameters).id
 
 
 def reaches(client, run_id, name):

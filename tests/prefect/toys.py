@@ -16,13 +16,7 @@ from uuid import UUID
 
 from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.filters import (
-    DeploymentFilter,
-    DeploymentFilterName,
-    FlowRunFilter,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-)
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState, FlowRunFilterStateType
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.events.worker import EventsWorker
 from prefect.states import Pending, State
@@ -137,7 +131,11 @@ class Toy:
     def deploy(self, *flows: str) -> None:
         """Register the deployments of these flows."""
         for name in flows:
-            deploy(FLOWS[name], self.id, {"repository": str(self.root)})
+            deploy(FLOWS[name], f"{name}-{self.id}", {"repository": str(self.root)}, tags=runs.tags(self.app))
+
+    def deployment(self, flow: str) -> UUID:
+        """That of the flow."""
+        return runs.deployment_id(self.client, flow, self.id)
 
     def publish(self) -> None:
         """Approve the document, and publish its issues without a loop."""
@@ -233,7 +231,7 @@ class Toy:
         return [runs.info_of(run) for run in self._found(*types)]
 
     def _found(self, *types: StateType) -> list[FlowRun]:
-        mine = DeploymentFilter(name=DeploymentFilterName(any_=[self.id]))
+        mine = runs.of_repository(self.id)
         state = FlowRunFilterState(type=FlowRunFilterStateType(any_=list(types or StateType)))
         return self.client.read_flow_runs(deployment_filter=mine, flow_run_filter=FlowRunFilter(state=state))
 
@@ -313,7 +311,7 @@ class Runner:
     def _due(self, client: SyncPrefectClient) -> list[FlowRun]:
         scheduled = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
         found = client.read_flow_runs(
-            deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[self._workspace_id])),
+            deployment_filter=runs.of_repository(self._workspace_id),
             flow_run_filter=FlowRunFilter(state=scheduled),
         )
         now = datetime.now(UTC)

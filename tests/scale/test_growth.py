@@ -118,8 +118,7 @@ def _taken_up(toy, loop_id):
     """Have the janitor look, as its schedule does, until the loop is done."""
     if is_done(toy, loop_id):
         return True
-    janitor = toy.client.read_deployment_by_name(f"janitor/{toy.id}")
-    toy.client.create_flow_run_from_deployment(janitor.id)
+    toy.client.create_flow_run_from_deployment(toy.deployment("janitor"))
     return False
 
 

@@ -29,8 +29,8 @@ class Server:
         in_order = sorted((name, own) for own, name in self._known.items())
         return [SimpleNamespace(name=name, id=own) for name, own in in_order[offset : offset + PAGE]]
 
-    def read_deployment_by_name(self, _: str) -> SimpleNamespace:
-        return SimpleNamespace(id="b7d9f6e0-3c1f-4d5a-9c3a-0a4a5a1c2b11")
+    def read_deployments(self, **_: object) -> list[SimpleNamespace]:
+        return [SimpleNamespace(id="b7d9f6e0-3c1f-4d5a-9c3a-0a4a5a1c2b11")]
 
     def create_automation(self, automation) -> None:
         self._known[max(self._known, default=0) + 1] = automation.name

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from irontree.app import Preferences
+from irontree.domain.ids import slugify
 from irontree.domain.settings import Automations
-from irontree.flows.serve.serving import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
+from irontree.flows.serve.documents import about_documents, documents_in
+from irontree.flows.serve.serving import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of, queue_of
 from irontree.flows.server.connection import runs_url
 from tests.support.world import make_scene
 
@@ -23,11 +25,12 @@ def written() -> list[dict]:
     return yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
 
 
-def test_a_repository_has_five_named_after_its_id_with_its_folder_as_their_parameter(tmp_path):
+def test_a_repository_has_five_named_after_flow_and_folder_with_its_folder_as_their_parameter(tmp_path):
     app = make_scene(tmp_path).app
     made = deployments_of(app)
     assert [deployment.entrypoint for deployment in made] == [f"irontree.flows.{name}.{name}" for name in FLOWS]
-    assert {deployment.name for deployment in made} == {app.repository.id}
+    assert [deployment.name for deployment in made] == [f"{flow}-{slugify(app.repository.root.name)}" for flow in FLOWS]
+    assert {queue_of(asdict(deployment)) for deployment in made} == {app.repository.id}
     assert {deployment.parameters["repository"] for deployment in made} == {str(app.repository.root)}
 
 
@@ -52,7 +55,8 @@ def test_prefect_yaml_has_the_same_flows_and_schedules(tmp_path, written):
 def test_prefect_yaml_sends_each_repository_to_its_own_queue(written):
     for deployment in written:
         assert deployment["work_pool"]["name"] == POOL
-        assert deployment["name"] == deployment["work_pool"]["work_queue_name"] == "{{ $IRONTREE_ID }}"
+        assert deployment["name"] == f"{deployment['entrypoint'].rpartition('.')[2]}-{{{{ $IRONTREE_NAME }}}}"
+        assert deployment["work_pool"]["work_queue_name"] == "{{ $IRONTREE_ID }}"
         assert deployment["parameters"] == {"repository": "{{ $IRONTREE_REPOSITORY }}"}
 
 
@@ -73,3 +77,14 @@ def test_what_the_configuration_wants_every_night_is_put_up_by_a_schedule(tmp_pa
     intake = made["irontree.flows.intake.intake"]
     assert ((intake.cron, intake.slug), intake.scheduled) == (NIGHTLY, {"document": "all open"})
     assert "document" not in intake.parameters, "who starts it by hand names one"
+
+
+def test_the_page_that_starts_a_document_names_those_that_are_there(tmp_path):
+    for path in ("SPEC.md", "docs/more.md", ".mino/not.md"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("# A\n\n## B\n\n- [ ] it is there\n")
+    (tmp_path / "README.md").write_text("# A\n\n- no criterion\n")
+    assert documents_in(tmp_path) == ("SPEC.md", "docs/more.md")
+    assert "`SPEC.md`, `docs/more.md`" in about_documents(("SPEC.md", "docs/more.md"))["description"]
+    assert about_documents(("SPEC.md",))["default"] == "SPEC.md"
+    assert "default" not in about_documents(("SPEC.md", "docs/more.md"))
