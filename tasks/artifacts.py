@@ -260,17 +260,13 @@ async def show_loop(app: App, loop_id: str, shown: UUID | None, runs: Mapping[in
     return await _if_possible(bar, what)
 
 
-def show_inbox(client: SyncPrefectClient, host: str, text: str) -> None:
-    """Show the open questions of what is served on *host*, on one permanent page for every server there.
-
-    Outside of any run. Raises what the client raises.
-    """
-    key, description = f"inbox-{slugify(host)}", f"What waits for a person in the repositories of {host}"
+def keep_page(client: SyncPrefectClient, key: str, text: str, description: str) -> None:
+    """Keep the one page under *key* of that server, outside of any run. Raises what the client raises."""
     found = client.read_latest_artifacts(artifact_filter=ArtifactCollectionFilter(key=_named(key)))
-    if found:
+    if not found:
+        client.create_artifact(ArtifactCreate(key=key, type="markdown", data=text, description=description))
+    elif found[0].data != text:
         client.update_artifact(found[0].latest_id, ArtifactUpdate(data=text, description=description))
-        return
-    client.create_artifact(ArtifactCreate(key=key, type="markdown", data=text, description=description))
 
 
 def _named(key: str) -> ArtifactCollectionFilterKey:

@@ -15,6 +15,8 @@ from typing import Final, ParamSpec
 from prefect import get_run_logger
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import State
+from prefect.context import FlowRunContext
+from prefect.exceptions import Pause
 from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 
@@ -22,6 +24,7 @@ from irontree.app import App
 from irontree.domain.decide import is_due
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, Cancelled, IrontreeError, LogDamaged, Refused, ServerUnavailable, in_words
+from irontree.flows.runs.needs_you import show_needs_you
 from irontree.flows.runs.runs import (
     RunInfo,
     connect,
@@ -153,6 +156,8 @@ AT_WORK_ALREADY = (
 async def hold_liveness(app: App) -> AsyncIterator[None]:
     """Hold this flow run's lock for the block, and end with the runner that started the process.
 
+    The page of open questions is kept: when the block begins after an answer, and when it ends with a question.
+
     A run whose state was changed by hand is started while its first process still lives: the second process waits
     for the first to end. Were it to end earlier, it would end the run of the first.
     """
@@ -160,7 +165,19 @@ async def hold_liveness(app: App) -> AsyncIterator[None]:
     lock = app.alive(str(flow_run.get_id()))
     waits = partial(get_run_logger().warning, AT_WORK_ALREADY)
     async with hold_liveness_lock(lock, f"flow run {flow_run.get_name()}", waits=waits):
-        yield
+        if _has_asked():
+            await asyncio.to_thread(show_needs_you, app)
+        try:
+            yield
+        except Pause:
+            await asyncio.to_thread(show_needs_you, app)
+            raise
+
+
+def _has_asked() -> bool:
+    """Whether this run was suspended before: what it asked is open no more."""
+    context = FlowRunContext.get()
+    return bool(context and context.flow_run and context.flow_run.empirical_policy.pause_keys)
 
 
 @asynccontextmanager
@@ -346,7 +363,10 @@ def wake_overtaken(app: App, *, asks_forge: bool = True) -> tuple[RunInfo, ...]:
         suspended = suspended_runs(client, app.repository.id)
         looked_at = suspended if asks_forge else [run for run in suspended if not _asks_of_issues(app, run)]
         asking = [(run, open_question(client, run.id)) for run in looked_at]
-        return tuple(ended for run, form in asking if form and (ended := _settle(app, client, run, form.key)))
+        settled = tuple(ended for run, form in asking if form and (ended := _settle(app, client, run, form.key)))
+    if settled:
+        show_needs_you(app)
+    return settled
 
 
 def _asks_of_issues(app: App, run: RunInfo) -> bool:

@@ -47,6 +47,9 @@ from irontree.flows.server.connection import LOOPBACK_NAMES
 from irontree.http_client import Unreachable
 from irontree.services.views.history import page_of_run
 
+IRONTREE = "irontree"
+"""The tag of all our runs on a server."""
+
 
 def issue_key(app: App, state: TaskState) -> str:
     """One flow run per workspace, issue and revision, for life."""
@@ -65,7 +68,7 @@ def loop_key(app: App, loop_id: str, sequence: int) -> str:
 
 def tags(app: App, *more: str) -> list[str]:
     """Tags for filtering in the UI; the folder's name is for recognition only."""
-    return ["irontree", owner_tag(app.repository.id), *more, f"folder:{app.repository.root.name}"]
+    return [IRONTREE, owner_tag(app.repository.id), *more, f"folder:{app.repository.root.name}"]
 
 
 def owner_tag(workspace_id: str) -> str:

@@ -38,6 +38,12 @@ def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple
     return tuple(replace(asked, repository_id=repository_id) for asked in _approvals(runs, ui))
 
 
+def anything_waits(environment: Mapping[str, str]) -> bool:
+    """Whether any run of ours on that server waits for a person. Raises ServerUnavailable as above."""
+    waiting = {"tags": {"all_": ["irontree"]}, "state": {"type": {"any_": ["PAUSED"]}}}
+    return bool(_post(environment, "/flow_runs/filter", {"flow_runs": waiting, "limit": 1}))
+
+
 def asks_nobody(environment: Mapping[str, str]) -> bool:
     """Whether the server that *environment* names lets in who shows no credentials; False if it does not answer."""
     bare = {name: value for name, value in environment.items() if name in {"PREFECT_API_URL", _CA_FILE}}

@@ -36,10 +36,9 @@ def _with_criteria(root: Path, paths: Iterator[Path]) -> Iterator[str]:
 
 
 def about_documents(found: Sequence[str]) -> dict[str, Any]:
-    """The field as JSON schema; where there is one document alone, it stands there already."""
+    """The field as JSON schema."""
     named = f" Here are: {', '.join(f'`{path}`' for path in found)}." if found else ""
     return {
         "title": "Document",
         "description": f"Its path in the repository.{named} Or issues: `#12 #13`, `first 5`, `all open`.",
-        **({"default": found[0]} if len(found) == 1 else {}),
     }

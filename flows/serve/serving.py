@@ -208,19 +208,20 @@ def deployments_of(app: App) -> tuple[Served, ...]:
     """The deployments of *app*, named after flow and folder, with the repository as parameter."""
     nightly = nightly_parameters(app.preferences().automations)
     schedules = SCHEDULES | ({"intake": NIGHTLY} if nightly else {})
-    asked = {"intake": {"document": about_documents(documents_in(app.repository.root))}}
+    documents = documents_in(app.repository.root)
+    given = {"intake": {"document": documents[0]}} if len(documents) == 1 else {}
     return tuple(
         Served(
             entrypoint=f"irontree.flows.{flow}.{flow}",
             name=f"{flow}-{slugify(app.repository.root.name) or app.repository.id[:6]}",
             owner=app.repository.id,
             description=f"{app.repository.root}: {description}",
-            parameters={"repository": str(app.repository.root)},
+            parameters={"repository": str(app.repository.root), **given.get(flow, {})},
             cron=schedules[flow][0] if flow in schedules else None,
             slug=schedules[flow][1] if flow in schedules else None,
             scheduled=nightly if flow == "intake" else {},
             tags=tuple(tags(app)),
-            asked=asked.get(flow, {}),
+            asked={"document": about_documents(documents)} if flow == "intake" else {},
         )
         for flow, description in FLOWS.items()
     )
@@ -317,7 +318,7 @@ def drop_schedules(client: SyncPrefectClient, workspace_id: str) -> None:
 def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
     """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug.
 
-    A page asks for none of the parameters that it sets.
+    A page asks for no repository: it is that of the deployment.
     """
     cron, slug, given = served["cron"], served["slug"], dict(served["scheduled"])
     ours = ("cron", "slug", "scheduled", "owner", "asked")
@@ -329,11 +330,11 @@ def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
         schedules=[Cron(cron, timezone="UTC", slug=slug, parameters=given)] if cron else None,
     )
     asked = made._parameter_openapi_schema  # noqa: SLF001  (it cannot be given)
-    asked.required = [name for name in asked.required if name not in served["parameters"]]
+    asked.required = [name for name in asked.required if name != "repository"]
     asked.properties = {
         name: {**shown, **served["asked"].get(name, {})}
         for name, shown in asked.properties.items()
-        if name not in served["parameters"]
+        if name != "repository"
     }
     return made
 

@@ -74,7 +74,7 @@ def take_picture(page, name: str) -> None:
 
 def test_a_person_approves_sends_back_and_accepts_in_the_browser(project, serve, state):
     """...and wrong, empty and late answers are refused on the page, with the reason."""
-    [base] = re.findall(r"Dashboard: (\S+)/dashboard", serve.said)
+    [base] = re.findall(r"In the browser: (\S+)/runs", serve.said)
     with browser.person_at(base, CHROMIUM, patience=PATIENCE, graphs=True) as person:
         page = person.sign_in(signed_in(f"{base}/deployments", state))
         browser.open_deployment(page, "intake")

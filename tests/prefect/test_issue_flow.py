@@ -8,6 +8,7 @@ from contextvars import copy_context
 from types import SimpleNamespace
 
 import pytest
+from prefect.client.schemas.filters import ArtifactCollectionFilter, ArtifactCollectionFilterKey
 from prefect.states import Cancelled, Failed
 
 from irontree.errors import AnswerRefused
@@ -15,6 +16,7 @@ from irontree.flows.runs import runs
 from irontree.flows.runs import runs as questions
 from irontree.flows.runs.recovery import wake
 from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.views.history import NEEDS_YOU
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, text_of, wait_until
 from tests.support.repositories import git
@@ -250,6 +252,22 @@ def test_a_changed_document_is_approved_as_the_form_shows_it_and_a_run_of_its_ow
     successor = toy.start()
     assert successor != run_id
     assert toy.drive(successor).name == "Done"
+
+
+def test_what_needs_you_is_on_one_page_from_the_question_to_the_answer(halted, client):
+    toy, run_id = halted
+    [row] = listed(client, run_id)
+    assert row.startswith(f"| [Accept #1: Greeting?]({runs.url_for(run_id)}) | #1 Greeting | {toy.root.name} | 20")
+    toy.answer(run_id, ACCEPT)
+    assert toy.drive(run_id).name == "Done"
+    assert listed(client, run_id) == []
+
+
+def listed(client, run_id) -> list[str]:
+    """The rows about that run."""
+    chosen = ArtifactCollectionFilter(key=ArtifactCollectionFilterKey(any_=[NEEDS_YOU]))
+    [page] = client.read_latest_artifacts(artifact_filter=chosen)
+    return [line for line in page.data.splitlines() if str(run_id) in line]
 
 
 # --- what refuses to go on ------------------------------------------------------------------------------------

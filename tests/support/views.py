@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from irontree.domain.checks import CheckResult, Coverage
@@ -28,8 +27,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import one_line
 from irontree.services.delivery.comments import CommentView, comment_template
 from irontree.services.delivery.issue_text import Part
-from irontree.services.questions.pages import form_template
-from irontree.services.questions.questions import Question
+from irontree.services.questions.pages import OpenForm, form_template
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
 from irontree.services.views.report import Evidence
 from irontree.services.work.prompts import Asked, Delivered, Passage, Surroundings
@@ -427,18 +425,8 @@ def story(text: str) -> dict[str, object]:
     }
 
 
-def inbox(text: str) -> dict[str, object]:
-    asked = Question(
-        RULE["blocked"],
-        "key",
-        document=text or "x",
-        detail=text,
-        since=NOW,
-        root=Path(f"/x/{text.replace(chr(0), '')[:200]}"),
-        form_url="https://example.com/run",
-        issue_url=text,
-    )
-    return {"host": text, "rows": (asked,)}
+def needs_you(text: str) -> dict[str, object]:
+    return {"rows": (OpenForm(NOW, text, text, text, "https://example.com/run"),)}
 
 
 OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
@@ -457,7 +445,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,
-    "artifacts/inbox.md": inbox,
+    "artifacts/needs-you.md": needs_you,
 }
 """Templates that are given their values by name."""
 STATUS_COMMENTS: Final = [comment_template(event) for event in CATEGORY if CATEGORY[event] == "audible"]

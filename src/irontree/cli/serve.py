@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +20,7 @@ from irontree.cli.output import TextLines
 from irontree.cli.parser import INTERRUPTED, JSON, OK, argument, positive, tcp_port
 from irontree.domain.text import shell_line
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
+from irontree.flows.serve.approvals import anything_waits
 from irontree.flows.server.connection import (
     LOOPBACK,
     LOOPBACK_NAMES,
@@ -38,8 +38,8 @@ from irontree.flows.server.listening import require_free
 from irontree.flows.server.private import LocalServer
 from irontree.services.loops.loop import read_loops
 from irontree.services.questions.listing import Revisions
-from irontree.services.questions.pages import inbox_text
 from irontree.services.questions.questions import Question
+from irontree.services.views.history import page_needs_you
 from irontree.services.views.overview import SERVING
 from irontree.store.registry import user_registry
 
@@ -173,12 +173,8 @@ def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | 
 class News:
     """Reports every new question and every loop that ends, once."""
 
-    show: Callable[[Sequence[Question]], None] = lambda _: None
-    """Called with all open questions of all repositories when they have changed."""
     revisions: Revisions = field(default_factory=Revisions)
     asked: dict[str, frozenset[Any]] = field(default_factory=dict)
-    found: dict[str, tuple[Question, ...]] = field(default_factory=dict)
-    shown: tuple[Question, ...] | None = None
     early: dict[str, frozenset[Any]] = field(default_factory=dict)
     open: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -198,25 +194,6 @@ class News:
         for loop in loops:
             if loop.id in were_open and not loop.is_open:
                 yield f"loop {loop.id} {loop.entity.status}"
-        if not unknown:
-            self.found[mine] = found
-            self._show()
-
-    def forget(self, repository_id: str) -> None:
-        """Drop a repository that is no longer served from the page. If the server is away, the next call updates it."""
-        self.found.pop(repository_id, None)
-        with suppress(ServerUnavailable):
-            self._show()
-
-    def show_again(self, _: str) -> None:
-        """Show everything at the next call even if unchanged: the server may have a new database."""
-        self.shown = None
-
-    def _show(self) -> None:
-        everything = tuple(one for those in self.found.values() for one in those)
-        if everything != self.shown:
-            self.show(everything)
-            self.shown = everything
 
 
 def _may_be_passing(one: Question) -> bool:
@@ -237,6 +214,7 @@ def _serve(
     server: Server,
     listed: Newcomers,
 ) -> int:
+    from irontree.flows.runs.needs_you import NeedsYou
     from irontree.flows.serve.changes import ForgeChanges, RequestChanges
     from irontree.flows.serve.chores import CHORES, Chore
     from irontree.flows.serve.service import Service  # imports Prefect: its settings come first
@@ -244,10 +222,11 @@ def _serve(
     def say(app: App, text: str) -> None:
         _print(context.console, f"{_now()}  {app.repository.root.name}: {text}")
 
-    changes, requests, news = ForgeChanges(), RequestChanges(), News(_page_of(apps[0]))
+    changes, requests = ForgeChanges(), RequestChanges()
     chores = (
         *CHORES,
-        Chore("news", NEWS_EVERY, news, forget=news.show_again),
+        Chore("news", NEWS_EVERY, News()),
+        Chore("needs you", NEWS_EVERY, NeedsYou(), at_once=True),
         Chore("changes on the forge", NEWS_EVERY, changes),
         Chore("requests on the forge", NEWS_EVERY, requests),
     )
@@ -255,23 +234,10 @@ def _serve(
         service.start()
         _introduce(context.console, service, environment)
         with webhooks(context, service.poll_now, changes.hint, requests.hint), context.interruptible() as stop:
-            _look_until(service, stop, listed, news, ServerNews(context.console, server.private))
+            _look_until(service, stop, listed, ServerNews(context.console, server.private))
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
     return OK if ended else INTERRUPTED
-
-
-def _page_of(app: App) -> Callable[[Sequence[Question]], None]:
-    """Returns what updates the server's page of open questions."""
-    from irontree.flows.runs.runs import connect  # as above
-    from irontree.tasks.artifacts import show_inbox
-
-    def show(found: Sequence[Question]) -> None:
-        host = socket.gethostname()
-        with connect() as client:
-            show_inbox(client, host, inbox_text(app.renderer, found, host))
-
-    return show
 
 
 @contextmanager
@@ -295,9 +261,10 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
         holder = app.alive(SERVING).holder()
         who = f"`{holder.what}` ({holder.about})" if holder else "another process"
         _print(console, f"{app.repository.root.name}: {who} serves it; taken over when that ends")
-    dashboard = link_on(console.out, f"{ui_url(environment)}/dashboard", state_folder())
-    _print(console, f"Dashboard: {dashboard}")
-    _print(console, f"What waits for a person: irontree inbox, or {ui_url(environment)}/artifacts. Ctrl-C stops.")
+    ui = ui_url(environment)
+    page = page_needs_you(ui) if anything_waits(environment) else f"{ui}/runs"
+    _print(console, f"In the browser: {link_on(console.out, page, state_folder())}")
+    _print(console, f"What needs you: irontree inbox, or {page_needs_you(ui)}. Ctrl-C stops.")
 
 
 @dataclass
@@ -318,15 +285,14 @@ class ServerNews:
         self.told = trouble is not None
 
 
-def _look_until(service: Service, stop: threading.Event, listed: Newcomers, news: News, of_server: ServerNews) -> None:
+def _look_until(service: Service, stop: threading.Event, listed: Newcomers, of_server: ServerNews) -> None:
     while not stop.wait(LOOK_EVERY):
         of_server()
         for repository_id in listed.removed():
             service.let_go(repository_id)
         for app in listed.added():
             service.add(app)
-        for repository_id in service.look():
-            news.forget(repository_id)
+        service.look()
 
 
 def _come_to_rest(service: Service, grace: float) -> bool:

@@ -1,4 +1,4 @@
-"""`irontree ui [ISSUE | LOOP_ID]`: open the page of the waiting or working run in the browser."""
+"""`irontree ui [ISSUE | LOOP_ID]`: open the page of what needs you, or of a run, in the browser."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from uuid import UUID
 
 from irontree.app import App
 from irontree.cli.context import Context, Verb, find_issue
-from irontree.cli.inbox import everything_waiting
 from irontree.cli.parser import OK, argument
 from irontree.errors import NotEligible, ServerUnavailable
 from irontree.files import remove
-from irontree.flows.serve.approvals import credentials
+from irontree.flows.serve.approvals import anything_waits, credentials
 from irontree.flows.server.connection import adopt, require_server, runs_url, state_folder, strip, ui_url
 from irontree.flows.server.links import SIGN_OUT, signed_in
 from irontree.http_client import HttpError, UnusableAddress, open_client
 from irontree.processes.containers import without_credentials
-from irontree.services.questions.questions import oldest_first
 from irontree.services.record import read_world
-from irontree.services.views.history import page_of_run
+from irontree.services.views.history import page_needs_you, page_of_run
 
 SIGN_OUT_SECONDS: Final = 10.0
 
@@ -74,14 +72,13 @@ def sign_out(environment: Mapping[str, str]) -> None:
 
 
 def page(app: App, environment: Mapping[str, str], what: str | None) -> str:
-    """The page for *what*: an issue or a loop; if `None`, the question open longest, else all runs.
+    """The page for *what*: an issue or a loop; if `None`, what needs you on this server, else all runs here.
 
     Raises NotEligible for what has no run, ServerUnavailable if the server does not answer.
     """
     ui = ui_url(environment)
     if what is None:
-        asking = (one.form_url for one in oldest_first(everything_waiting(app)[0]))
-        return next(filter(None, asking), runs_url(ui, app))
+        return page_needs_you(ui) if anything_waits(environment) else runs_url(ui, app)
     adopt(environment, state_folder())
     found = _loop_run(app, what) if what in app.loops.ids() else _issue_run(app, what)
     if found is None:
@@ -115,7 +112,7 @@ VERBS: Final = {
     "ui": Verb(
         run,
         argument(
-            "what", metavar="ISSUE|LOOP_ID", nargs="?", help="its run (default: the one that waits, else all runs here)"
+            "what", metavar="ISSUE|LOOP_ID", nargs="?", help="its run (default: what needs you, else all runs here)"
         ),
         argument("--print", action="store_true", help="print the link, and open nothing"),
         argument("--sign-out", action="store_true", help="sign every browser out of the private server"),

@@ -114,8 +114,7 @@ def test_the_text_of_an_issue_that_waits_for_its_approval_is_read_once_a_minute(
     scene, seconds, asked = make_scene(tmp_path), [0.0], []
     adopt(scene.app, write(scene))
     scene.forge_seen = Watched(scene.forge_seen, ["read_issue", "comments"], lambda name, _: asked.append(name))
-    shown = []
-    news = News(shown.append, Revisions(clock=lambda: seconds[0]))
+    news = News(revisions=Revisions(clock=lambda: seconds[0]))
     for seconds[0] in range(0, 60, 2):
         list(news(scene.app))
     assert asked == ["read_issue", "read_issue", "comments", "comments"], "before and after each"
@@ -123,25 +122,6 @@ def test_the_text_of_an_issue_that_waits_for_its_approval_is_read_once_a_minute(
     seconds[0] = 60.0
     list(news(scene.app))
     assert len(asked) == 8
-    assert len({one.revision for [one] in shown}) == 2, "what is approved by its name is the new text"
-
-
-def test_what_is_not_served_any_more_is_shown_no_more(scene):
-    shown = []
-    news = News(shown.append)
-    list(news(scene.app))
-    list(news(scene.app))
-    news.forget(scene.app.repository.id)
-    assert [len(everything) for everything in shown] == [1, 0]
-
-
-def test_what_was_shown_to_a_server_that_has_forgotten_it_is_shown_again(scene):
-    shown = []
-    news = News(shown.append)
-    list(news(scene.app))
-    news.show_again(scene.app.repository.id)
-    assert list(news(scene.app)) == list(news(scene.app)) == []
-    assert [len(everything) for everything in shown] == [1, 1]
 
 
 def test_the_end_of_a_loop_is_told_once(scene):

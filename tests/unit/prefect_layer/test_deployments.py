@@ -86,5 +86,13 @@ def test_the_page_that_starts_a_document_names_those_that_are_there(tmp_path):
     (tmp_path / "README.md").write_text("# A\n\n- no criterion\n")
     assert documents_in(tmp_path) == ("SPEC.md", "docs/more.md")
     assert "`SPEC.md`, `docs/more.md`" in about_documents(("SPEC.md", "docs/more.md"))["description"]
-    assert about_documents(("SPEC.md",))["default"] == "SPEC.md"
-    assert "default" not in about_documents(("SPEC.md", "docs/more.md"))
+
+
+def test_where_there_is_one_document_alone_one_click_starts_it(tmp_path):
+    app = make_scene(tmp_path).app
+    (app.repository.root / "SPEC.md").write_text("# A\n\n- [ ] it is there\n")
+    [intake, *_] = deployments_of(app)
+    assert intake.parameters["document"] == "SPEC.md"
+    (app.repository.root / "OTHER.md").write_text("# A\n\n- [ ] it is there\n")
+    [intake, *_] = deployments_of(app)
+    assert "document" not in intake.parameters

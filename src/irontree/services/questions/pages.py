@@ -1,4 +1,4 @@
-"""The pages that users read: the form of a question, the inbox, the story of an issue, the tree of tasks."""
+"""The pages that users read: a question's form, what needs them, the story of an issue, the tree of tasks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from irontree.services.loops.loop import cascade, left_out, read_loop
 from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.approval import approval_view, before_words, lookalikes_in
 from irontree.services.questions.listing import offered
-from irontree.services.questions.questions import Question, gate_words, oldest_first
+from irontree.services.questions.questions import Question, gate_words
 from irontree.services.record import World, read_world
 from irontree.services.views.history import (
     denied_of,
@@ -214,9 +214,20 @@ def _waited_for(world: World, in_loop: Collection[str], key: str) -> str:
     return task if key in in_loop else f"{task} (not in this loop)"
 
 
-def inbox_text(renderer: Renderer, found: Sequence[Question], host: str) -> str:
-    """The inbox page in Markdown; *host* is the machine on which commands answer the questions."""
-    return renderer.render("artifacts/inbox.md", rows=oldest_first(found), host=host)
+class OpenForm(NamedTuple):
+    """A form that waits to be filled in, as the page *Needs you* lists it."""
+
+    since: str
+    repository: str
+    about: str
+    """The name of the run that asks."""
+    asked: str
+    url: str
+
+
+def needs_you_text(renderer: Renderer, found: Sequence[OpenForm]) -> str:
+    """The page *Needs you* in Markdown: every open question, oldest first."""
+    return renderer.render("artifacts/needs-you.md", rows=sorted(found))
 
 
 # --- The page of an issue's run

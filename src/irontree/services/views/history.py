@@ -480,3 +480,12 @@ def _words(count: LineCount) -> str:
 def page_of_run(ui: str | None, run: object) -> str:
     """The page of the flow run with that id, in the version of the UI that shows the Resume button."""
     return f"{ui}/runs/flow-run/{run}"
+
+
+NEEDS_YOU: Final = "needs-you"
+"""The key of the page with every open question of a server."""
+
+
+def page_needs_you(ui: str) -> str:
+    """The address of that page."""
+    return f"{ui}/artifacts/key/{NEEDS_YOU}"
