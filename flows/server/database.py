@@ -11,6 +11,7 @@ from irontree.errors import ServerUnavailable
 from irontree.files import locked, remove, swap
 from irontree.flows.server.connection import local_environment, start, tail
 
+TEMPLATE = "template.db"
 NO_SERVER = "http://127.0.0.1:9/api"
 """A placeholder for settings that need an address although no request is made."""
 
@@ -86,7 +87,7 @@ def build_template(folder: Path) -> Path:
 
     Raises ServerUnavailable if Prefect cannot create one.
     """
-    template = folder / "template.db"
+    template = folder / TEMPLATE
     with locked(folder / "template.lock"):
         if database_trouble(template):
             remove(template)

@@ -9,19 +9,20 @@ import argparse
 import gc
 import os
 import secrets
+import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from importlib.metadata import requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from irontree.errors import IrontreeError, ServerUnavailable
-from irontree.files import close_all, remove
+from irontree.files import ScratchFolder, close_all, remove
 from irontree.flows.server.connection import (
     LOOPBACK,
     Address,
@@ -39,7 +40,7 @@ from irontree.flows.server.connection import (
     turn_over_if_long,
 )
 from irontree.flows.server.credentials import FILE, PASSWORD, make_authority, make_password
-from irontree.flows.server.database import build_template, database_trouble, ensure, identity
+from irontree.flows.server.database import TEMPLATE, build_template, database_trouble, ensure, identity
 from irontree.flows.server.guard import Guard, names_of
 from irontree.flows.server.links import Links
 from irontree.flows.server.listening import EVERYWHERE, is_prefect, listen
@@ -56,6 +57,7 @@ KEEP_EVERY = 0.2
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before retrying a failed start; doubled each time."""
 LEAVING = 5.0
+ENDS_WITHIN = 20.0
 TOLD = "irontree: "
 """Begins a line of the server's log that is for the people who use it."""
 ANYWHERE = ListenAddress()
@@ -139,6 +141,13 @@ class LocalServer:
         if self._keeper:
             self._keeper.join()
 
+    def end(self, timeout: float = ENDS_WITHIN) -> None:
+        """Leave, and wait until the server has ended; for one that lingers for nobody."""
+        self.close()
+        deadline = time.monotonic() + timeout
+        while self._state.lives() and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY)
+
     def _keep(self) -> None:
         try:
             self._make_room()
@@ -221,6 +230,26 @@ class LocalServer:
     def _unavailable(self, what: str) -> ServerUnavailable:
         output = tail(self._state.log, start=self._log_start)
         return ServerUnavailable(f"{what}:\n{output}", remedy=_remedy(output, self._state))
+
+
+@contextmanager
+def own_server(environ: Mapping[str, str]) -> Iterator[tuple[Path, LocalServer]]:
+    """A server of one command alone, with its state folder, for the block: both are gone after it.
+
+    What a kill leaves ends without its client, and goes at a later start. Raises ServerUnavailable.
+    """
+    try:
+        scratch = ScratchFolder("server")
+    except OSError as error:
+        raise ServerUnavailable(f"There is no room for a Prefect server: {error}.") from error
+    with scratch:
+        with suppress(OSError):  # to make an empty database anew takes seconds
+            shutil.copyfile(state_folder() / TEMPLATE, scratch.path / TEMPLATE)
+        server = LocalServer(scratch.path, environ, linger=0)
+        try:
+            yield scratch.path, server
+        finally:
+            server.end()
 
 
 def _state_in(folder: Path) -> ServerState:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -30,13 +26,16 @@ SHOT = 4
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory) -> Iterator[Path]:
-    """A home in which nothing was ever done; the private server that is started from it ends with the module."""
+def home(tmp_path_factory) -> Path:
+    """A home in which nothing was ever done but to make an empty database."""
     home = tmp_path_factory.mktemp("home")
-    state = prepare_folder(home / ".local" / "state" / "irontree" / f"prefect-{version('prefect')}")
-    yield home
-    with suppress(FileNotFoundError, ProcessLookupError):
-        os.kill(json.loads((state / "server.json").read_text())["pid"], signal.SIGKILL)
+    prepare_folder(state_in(home))
+    return home
+
+
+def state_in(home: Path) -> Path:
+    """Where the private server of everything else would be."""
+    return home / ".local" / "state" / "irontree" / f"prefect-{version('prefect')}"
 
 
 def typed(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -45,7 +44,7 @@ def typed(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "irontree", *words],
         cwd=home,
-        env={**environment, "HOME": str(home)},
+        env={**environment, "HOME": str(home), "TMPDIR": str(home)},
         capture_output=True,
         text=True,
         check=False,
@@ -90,6 +89,12 @@ def test_it_shows_what_it_does_and_what_to_do_next(place, demo):
         assert said in demo.stdout
     assert re.search(r"Watch it in the browser: http://127\.0\.0\.1:\d+/runs/flow-run/", demo.stdout)
     assert "Traceback" not in demo.stdout + demo.stderr
+
+
+def test_its_server_ended_with_it_and_left_nothing(home, place):
+    """...and none that others use was begun: there is the empty database, and the pages beside it."""
+    assert {path.name for path in state_in(home).iterdir()} == {"template.db", "ui"}
+    assert list(home.glob("irontree-server-*")) == []
 
 
 def test_everything_is_done_by_evidence_and_the_shot_cost_nobody_an_attempt(place, world):

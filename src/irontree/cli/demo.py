@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -12,7 +13,7 @@ from typing import Final
 from irontree.bootstrap import set_up
 from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
 from irontree.cli.context import Context, Verb, program_for, this_program
-from irontree.cli.drive import APPROVE, Drive, ask_for_approval, local_server
+from irontree.cli.drive import APPROVE, Drive, Server, ask_for_approval
 from irontree.cli.parser import UsageError, argument
 from irontree.cli.trial import WAIT_SECONDS
 from irontree.demo import layout as sample
@@ -21,6 +22,7 @@ from irontree.domain.gates import NAME
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotARepository
+from irontree.flows.server.private import own_server
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import propose
 from irontree.services.record import World
@@ -41,7 +43,7 @@ _SCRIPTED: Final = (
 
 
 def run(context: Context) -> int:
-    """Create the sample, ask for its approval, follow its loop, and print where everything is."""
+    """Create the sample, ask for its approval, follow its loop on a server of its own, print where everything is."""
     options = context.options
     scripted = not (options.agent or options.approve or options.answer or sys.stdin.isatty())
     prepared = prepare(ANSWERS if scripted else options.answer)
@@ -54,7 +56,8 @@ def run(context: Context) -> int:
     set_up(place.repository)
     app = context.at(place.repository).open()
     context.console.write(_introduction(place, options.agent) + (_SCRIPTED if scripted else ""))
-    with local_server(app) as server:
+    with own_server(os.environ) as (state, private):
+        server = Server(state, None, private)
         proposal = propose(app, place.document)
         given = proposal.name if scripted else options.approve
         ask_for_approval(context, app, proposal, given=given, loop_mode=True, meanwhile=server.start)

@@ -80,12 +80,12 @@ def test_what_the_configuration_wants_every_night_is_put_up_by_a_schedule(tmp_pa
 
 
 def test_the_page_that_starts_a_document_names_those_that_are_there(tmp_path):
-    for path in ("SPEC.md", "docs/more.md", ".mino/not.md"):
+    for path in ("SPEC.md", "docs/app.md", ".mino/not.md"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("# A\n\n## B\n\n- [ ] it is there\n")
     (tmp_path / "README.md").write_text("# A\n\n- no criterion\n")
-    assert documents_in(tmp_path) == ("SPEC.md", "docs/more.md")
-    assert "`SPEC.md`, `docs/more.md`" in about_documents(("SPEC.md", "docs/more.md"))["description"]
+    assert documents_in(tmp_path) == ("SPEC.md", "docs/app.md")
+    assert "`SPEC.md`, `docs/app.md`" in about_documents(("SPEC.md", "docs/app.md"))["description"]
 
 
 def test_where_there_is_one_document_alone_one_click_starts_it(tmp_path):
