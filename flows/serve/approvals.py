@@ -18,7 +18,7 @@ from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.server.connection import LOOPBACK_NAMES, ui_url
 from irontree.http_client import HttpError, UnusableAddress, open_client
 from irontree.services.questions.questions import Question, question_about_approval
-from irontree.services.views.history import page_of_run
+from irontree.services.views.history import NEEDS_YOU, page_of_run
 
 PATIENCE_SECONDS: Final = 2.0
 _CA_FILE: Final = "PREFECT_API_SSL_CERT_FILE"
@@ -42,6 +42,12 @@ def anything_waits(environment: Mapping[str, str]) -> bool:
     """Whether any run of ours on that server waits for a person. Raises ServerUnavailable as above."""
     waiting = {"tags": {"all_": ["irontree"]}, "state": {"type": {"any_": ["PAUSED"]}}}
     return bool(_post(environment, "/flow_runs/filter", {"flow_runs": waiting, "limit": 1}))
+
+
+def page_needs_you(environment: Mapping[str, str]) -> str:
+    """The page with every open question of that server; empty before any was asked. Raises ServerUnavailable."""
+    found = _post(environment, "/artifacts/latest/filter", {"artifacts": {"key": {"any_": [NEEDS_YOU]}}})
+    return f"{ui_url(environment)}/artifacts/artifact/{found[0]['latest_id']}" if found else ""
 
 
 def asks_nobody(environment: Mapping[str, str]) -> bool:

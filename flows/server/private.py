@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from irontree.errors import IrontreeError, ServerUnavailable
 from irontree.files import ScratchFolder, close_all, remove
+from irontree.flows.server.colours import make_questions_amber
 from irontree.flows.server.connection import (
     LOOPBACK,
     Address,
@@ -388,8 +389,10 @@ def _prefect_server(guard: Callable[[Any], Guard]) -> uvicorn.Server:
     import uvicorn  # noqa: PLC0415  (reads nothing, but costs time that a second start should not pay)
     from prefect.server.api.server import create_app  # noqa: PLC0415  (Prefect reads its settings at import)
 
+    application = create_app(final=True)  # it copies its pages
+    make_questions_amber(Path(os.environ["PREFECT_SERVER_UI_STATIC_DIRECTORY"]))
     config = uvicorn.Config(
-        guard(create_app(final=True)),
+        guard(application),
         lifespan="on",
         log_level="warning",
         timeout_graceful_shutdown=5,

@@ -18,7 +18,7 @@ PATIENCE = 60.0
 
 @pytest.mark.skipif(CHROMIUM is None, reason="install chromium (a package of Debian and Ubuntu)")
 def test_a_person_approves_sends_back_and_accepts_a_toy_in_the_browser(tmp_path, client, api_url, state_folder):
-    """...signed in by a link of the terminal, and a form without a decision is refused on the page, with the reason."""
+    """...signed in by a link of the terminal; an undecided form, and one that is out of date, are refused there."""
     toy = make_toy(tmp_path, client, FRIENDLY, "intake", "issue", "loop")
     project = story.Project(toy.root, "SPEC.md", 1, "#1 Greeting")
     intake = toy.deployment("intake")
@@ -28,14 +28,19 @@ def test_a_person_approves_sends_back_and_accepts_a_toy_in_the_browser(tmp_path,
         browser.run_with(page, document=project.document)
         form = browser.open_form(page)
         story.refuse_undecided(form)
-        browser.answer(form, story.APPROVE, "Ada", Name=toy.revision())
+        browser.answer(form, story.APPROVE, "Ada")
         browser.ended_as(page, "Approved")
         page.close()
         toy.settle()
         page = story.runs_of(project, person)
         browser.open_run(page, project.issue)
-        browser.answer(browser.open_form(page), story.SEND_BACK, "Ada", Note=story.NOTE)
-        browser.answer(browser.open_form(page), story.ACCEPT, "Ada")
+        form = browser.open_form(page)
+        late = browser.open_form(person.open(page.url.removeprefix(person.base)))
+        browser.answer(form, story.SEND_BACK, "Ada", Note=story.NOTE)
+        form = browser.open_form(page)
+        story.refuse_late(late)
+        story.find_question(project, person)
+        browser.answer(form, story.ACCEPT, "Ada")
         browser.ended_as(page, "Done")
         toy.settle()
     assert person.beyond == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,8 @@ from playwright.sync_api import Locator, Page, expect
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.flows.server.connection import runs_url
-from irontree.services.proposals.sources import propose
 from irontree.services.record import read_world
+from irontree.services.views.history import NEEDS_YOU
 from tests.integration.crash.laboratory import faults
 from tests.support import browser
 from tests.support.browser import Person
@@ -48,6 +49,7 @@ def live_through(project: Project, person: Person, intake: Page, picture: Camera
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     picture(page, "issue-run")
     look_at_loop(project, person, picture)
+    find_question(project, person)
     form = browser.open_form(page)
     picture(page, "question")
     late = browser.open_form(person.open(page.url.removeprefix(person.base)))
@@ -65,20 +67,25 @@ def runs_of(project: Project, person: Person) -> Page:
 
 
 def approve_document(project: Project, page: Page, picture: Camera) -> None:
-    """Start the intake, and approve the document in its form, at the third try."""
+    """Start the intake, and approve the document in its form, at the third try: it is edited, and put back."""
     browser.run_with(page, document=project.document)
     form = browser.open_form(page)
     picture(page, "approval")
     refuse_undecided(form)
-    browser.answer(form, APPROVE, "Ada", Name="00000000")
-    form = browser.open_form(page)
-    expect(form.get_by_text("that does not name an approval")).to_be_visible()
-    browser.answer(form, APPROVE, "Ada", Name=propose(project.app, project.root / project.document).name)
+    document = project.root / project.document
+    before = document.read_text(encoding="utf-8")
+    for text in (f"{before}\nNothing else is wanted.\n", before):
+        document.write_text(text, encoding="utf-8")
+        browser.answer(form, APPROVE, "Ada")
+        form = browser.open_form(page)
+        expect(form.get_by_text("has changed since the form showed it")).to_be_visible()
+    browser.answer(form, APPROVE, "Ada")
     browser.ended_as(page, "Approved")
 
 
 def refuse_undecided(form: Locator) -> None:
     """Send the form without a decision: the page says what is missing, and nothing is sent."""
+    expect(form.get_by_text("(Optional)")).to_have_count(1)  # the note
     browser.fill(form, "Your name", "Ada")
     browser.submit(form)
     expect(form.get_by_text("'decision' is a required property")).to_be_visible()
@@ -97,12 +104,24 @@ def look_at_loop(project: Project, person: Person, picture: Camera) -> None:
     picture(page, "tree")
 
 
+def find_question(project: Project, person: Person) -> None:
+    """From the page of what needs you to the run that asks."""
+    page = person.open(f"/artifacts/key/{NEEDS_YOU}")
+    page.locator("a[href*='/artifacts/artifact/']").first.click()
+    expect(page.get_by_role("row").filter(has_text=project.issue)).to_be_visible()
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name=re.compile("^Accept #")).click()
+    expect(opened.value.get_by_role("button", name="Resume")).to_be_visible()
+    opened.value.close()
+    page.close()
+
+
 def refuse_late(form: Locator) -> None:
     """Answer in a tab that was left open, while the next question is open already: nothing is taken."""
     browser.decide(form, ACCEPT)
     browser.fill(form, "Your name", "Bob")
     browser.submit(form)
-    expect(form.page.get_by_text("Validation failed for field 'question'").first).to_be_visible()
+    expect(form.page.get_by_text("This form is out of date").first).to_be_visible()
 
 
 def came_out(project: Project) -> None:

@@ -20,7 +20,7 @@ from irontree.cli.output import TextLines
 from irontree.cli.parser import INTERRUPTED, JSON, OK, argument, positive, tcp_port
 from irontree.domain.text import shell_line
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
-from irontree.flows.serve.approvals import anything_waits
+from irontree.flows.serve.approvals import anything_waits, page_needs_you
 from irontree.flows.server.connection import (
     LOOPBACK,
     LOOPBACK_NAMES,
@@ -39,7 +39,6 @@ from irontree.flows.server.private import LocalServer
 from irontree.services.loops.loop import read_loops
 from irontree.services.questions.listing import Revisions
 from irontree.services.questions.questions import Question
-from irontree.services.views.history import page_needs_you
 from irontree.services.views.overview import SERVING
 from irontree.store.registry import user_registry
 
@@ -214,7 +213,7 @@ def _serve(
     server: Server,
     listed: Newcomers,
 ) -> int:
-    from irontree.flows.runs.needs_you import NeedsYou
+    from irontree.flows.runs.needs_you import NeedsYou, show_needs_you
     from irontree.flows.serve.changes import ForgeChanges, RequestChanges
     from irontree.flows.serve.chores import CHORES, Chore
     from irontree.flows.serve.service import Service  # imports Prefect: its settings come first
@@ -226,12 +225,13 @@ def _serve(
     chores = (
         *CHORES,
         Chore("news", NEWS_EVERY, News()),
-        Chore("needs you", NEWS_EVERY, NeedsYou(), at_once=True),
+        Chore("needs you", NEWS_EVERY, NeedsYou()),
         Chore("changes on the forge", NEWS_EVERY, changes),
         Chore("requests on the forge", NEWS_EVERY, requests),
     )
     with Service(apps, environment=environment, folder=server.folder, say=say, chores=chores) as service:
         service.start()
+        show_needs_you(apps[0])
         _introduce(context.console, service, environment)
         with webhooks(context, service.poll_now, changes.hint, requests.hint), context.interruptible() as stop:
             _look_until(service, stop, listed, ServerNews(context.console, server.private))
@@ -261,10 +261,10 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
         holder = app.alive(SERVING).holder()
         who = f"`{holder.what}` ({holder.about})" if holder else "another process"
         _print(console, f"{app.repository.root.name}: {who} serves it; taken over when that ends")
-    ui = ui_url(environment)
-    page = page_needs_you(ui) if anything_waits(environment) else f"{ui}/runs"
+    needs_you = page_needs_you(environment) or f"{ui_url(environment)}/artifacts"
+    page = needs_you if anything_waits(environment) else f"{ui_url(environment)}/runs"
     _print(console, f"In the browser: {link_on(console.out, page, state_folder())}")
-    _print(console, f"What needs you: irontree inbox, or {page_needs_you(ui)}. Ctrl-C stops.")
+    _print(console, f"What needs you: irontree inbox, or {needs_you}. Ctrl-C stops.")
 
 
 @dataclass

@@ -16,13 +16,13 @@ from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.parser import OK, argument
 from irontree.errors import NotEligible, ServerUnavailable
 from irontree.files import remove
-from irontree.flows.serve.approvals import anything_waits, credentials
+from irontree.flows.serve.approvals import anything_waits, credentials, page_needs_you
 from irontree.flows.server.connection import adopt, require_server, runs_url, state_folder, strip, ui_url
 from irontree.flows.server.links import SIGN_OUT, signed_in
 from irontree.http_client import HttpError, UnusableAddress, open_client
 from irontree.processes.containers import without_credentials
 from irontree.services.record import read_world
-from irontree.services.views.history import page_needs_you, page_of_run
+from irontree.services.views.history import page_of_run
 
 SIGN_OUT_SECONDS: Final = 10.0
 
@@ -78,7 +78,7 @@ def page(app: App, environment: Mapping[str, str], what: str | None) -> str:
     """
     ui = ui_url(environment)
     if what is None:
-        return page_needs_you(ui) if anything_waits(environment) else runs_url(ui, app)
+        return (anything_waits(environment) and page_needs_you(environment)) or runs_url(ui, app)
     adopt(environment, state_folder())
     found = _loop_run(app, what) if what in app.loops.ids() else _issue_run(app, what)
     if found is None:

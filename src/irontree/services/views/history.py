@@ -484,8 +484,3 @@ def page_of_run(ui: str | None, run: object) -> str:
 
 NEEDS_YOU: Final = "needs-you"
 """The key of the page with every open question of a server."""
-
-
-def page_needs_you(ui: str) -> str:
-    """The address of that page."""
-    return f"{ui}/artifacts/key/{NEEDS_YOU}"
