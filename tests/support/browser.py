@@ -177,4 +177,4 @@ def ended_as(page: Page, state: str) -> None:
 
 
 def _field(place: Page | Locator, label: str) -> Locator:
-    return place.locator(".p-label").filter(has_text=re.compile(f"^{re.escape(label)}"))
+    return place.locator(".p-label").filter(has_text=re.compile(f"^{re.escape(label)}", re.IGNORECASE))

@@ -68,7 +68,7 @@ class StandIn:
     made: list[StandIn]
 
     def __init__(self, deployments, **_: object) -> None:
-        self.names = {served.name for served in deployments}
+        self.names = {served.owner for served in deployments}
         self.lives = True
         self.made.append(self)
 
