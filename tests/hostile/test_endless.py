@@ -46,6 +46,17 @@ def test_a_comment_of_tags_without_an_end_is_read_once(begun):
         "$$\n",
         "`$$",
         "[^1]: x\n\n    ",
+        "a: ",
+        "a: b\n",
+        "-- a ",
+        "on 2026 <\n",
+        "<a@b>:\n",
+        "Bob wrote:\n> x\n\n",
+        "~a ",
+        "~a\nb~\n",
+        "\\[\n\n",
+        "> x\n",
+        "<T> ",
     ],
 )
 def test_a_comment_that_may_be_a_mail_everywhere_is_read_once(begun):

@@ -110,11 +110,11 @@ def plain(text: str, environment: dict[str, object] | None = None) -> str:
 def lines_said(text: str, beginning: str) -> tuple[str, ...]:
     """The lines of *text*; blank unless they begin with *beginning*, in the prose of a paragraph at the top level.
 
-    So nothing else says anything: quotes and their lazy lines, lists, tables, code, headings, footnotes, math,
-    definitions and titles of links, texts for images, attributes, what stands between HTML tags, and what is below in a
-    mail. In doubt a line is blank.
+    So nothing else says anything: quotes and lists and what is directly below, tables, code, headings, footnotes,
+    math, definitions and titles of links, texts for images, attributes, what stands between HTML tags, and what is below
+    in a mail. In doubt a line is blank.
     """
-    plain_ends = text.replace("\r\n", "\n").replace("\r", "\n").replace(_AT, "")
+    plain_ends = text.replace("\r\n", "\n").replace("\r", "\n").replace(_AT, "").removeprefix("\ufeff")
     visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), plain_ends)
     lines = visible.split("\n")
     said = [""] * len(lines)
@@ -135,9 +135,17 @@ def lines_said(text: str, beginning: str) -> tuple[str, ...]:
 _AT: Final = "\ue000"
 """Marks where a line begins: no text of ours has it, and it is taken out of those of others."""
 _MARK: Final = re.compile(f"{_AT}(\\d+){_AT}")
-_VOID_TAGS: Final = frozenset(
-    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
+_TAG_NAMES: Final = (
+    "a abbr acronym address annotation-xml applet article aside audio b bdi bdo big blink blockquote body button canvas"
+    " caption center cite code colgroup data datalist dd del details dfn dialog dir div dl dt em fieldset figcaption"
+    " figure font footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup html i iframe ins kbd label legend li"
+    " listing main map mark marquee math menu meter nav nobr noembed noframes noscript object ol optgroup option output"
+    " p picture plaintext pre progress q rb rp rt rtc ruby s samp script search section select slot small span strike"
+    " strong style sub summary sup svg table tbody td template textarea tfoot th thead time title tr tt ul var video"
+    " xmp"
 )
+_TAGS: Final = frozenset(_TAG_NAMES.split())
+"""Of HTML, less `u`; what else looks like a tag, such as `Vec<T>`, opens nothing on a page."""
 
 
 class _OpenTags(HTMLParser):
@@ -154,8 +162,9 @@ class _OpenTags(HTMLParser):
         if not self.rawdata:
             super().feed(data)
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002  (the parser passes it)
-        if tag not in _VOID_TAGS:
+    def handle_starttag(self, tag: str, attrs: Sequence[object]) -> None:
+        """A bare `<p>` hides nothing, and needs no end."""
+        if (tag in _TAGS or "-" in tag) and (tag != "p" or attrs):
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
