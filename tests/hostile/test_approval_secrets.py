@@ -45,6 +45,7 @@ def test_what_looks_like_a_secret_is_named_by_place_and_kind(path, line, kind):
         ("src/a.py", 'token = os.environ["SERVICE_ACCESS_TOKEN_2024_V1"]'),
         ("src/a.py", "password = settings.database.primary_password_v2"),
         ("docs/a.md", "AKIAIOSFODNN7EXAMPLE"),
+        ("docs/a.md", f"ghp_{'x' * 36} sk-your-secret-api-key-goes-here sk-example-0123456789abcdef0000"),
         ("docs/a.md", "export GITHUB_TOKEN=ghp_0123456789abcdefghijABCDEFGHIJ012345"),
         ("docs/a.md", "postgres://user:password@db.internal/app and https://ada:${TOKEN}@git.corp.net"),
         ("compose.yml", "postgres://app:h0rse-b4ttery@db/app"),
@@ -58,6 +59,25 @@ def test_what_looks_like_a_secret_is_named_by_place_and_kind(path, line, kind):
 )
 def test_what_is_plainly_none_stops_nobody(path, line):
     assert list(added_secrets(path, "", line)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{TOKEN}EXAMPLE",
+        f"{TOKEN}_example",
+        f"sk-{RANDOM}-your-sample",
+        f"token=3D{TOKEN}",
+        f"\x1b[1G{TOKEN}",
+        f"\\U0000003d{TOKEN}",
+        f"{TOKEN[:9]}\x1b[0m{TOKEN[9:]}",
+        f"{TOKEN[:9]}\\U0000001b[0m{TOKEN[9:]}",
+        "PuTTY-User-Key-File-2: ssh-rsa",
+    ],
+)
+def test_what_only_looks_like_an_example_is_held(line):
+    [found] = added_secrets("docs/a.md", "", line)
+    assert TOKEN not in found.words
 
 
 def test_a_line_that_was_there_before_is_not_added():

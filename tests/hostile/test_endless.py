@@ -20,7 +20,23 @@ def repeated(text: str) -> str:
     return text * (LONG // len(text))
 
 
-@pytest.mark.parametrize("begun", ["-eyJ", "\\neyJ", "%20eyJ", "\\u0020", "[0m", "https://a:b@"])
+@pytest.mark.parametrize(
+    "begun",
+    [
+        "-eyJ",
+        "\\neyJ",
+        "%20eyJ",
+        "\\u0020",
+        "[0m",
+        "https://a:b@",
+        "\x1b[",
+        "\x1b[1;",
+        "\x1b[0meyJ",
+        "\\e[",
+        "\x1b(",
+        "=3D",
+    ],
+)
 def test_a_line_that_may_begin_a_secret_everywhere_is_read_once(begun):
     line = repeated(begun)
     assert len(without_secrets(line)) <= len(line)

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from irontree.agents import open_agent
-from irontree.agents.transcript import BoundedLog
+from irontree.agents.transcript import SUMMARY_BYTES, BoundedLog
 from irontree.checks.shell import ShellCheckRunner
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.places import OPEN
@@ -16,6 +16,7 @@ from irontree.domain.plan import AgentSpec, Shell
 from irontree.ports import AgentTask
 from irontree.processes import ChildProcesses
 from irontree.processes.redaction import Redaction
+from irontree.processes.running import LONGEST_LINE, LineSplitter
 from tests.support.containers import bubblewrap_place
 from tests.support.processes import NEVER, Heard, MemoryRegistry
 
@@ -99,6 +100,58 @@ def test_of_a_pgp_key_no_line_is_passed_on_whatever_its_headers_say():
     ):
         redaction.hear(f"{line}\n".encode())
     assert heard[1:] == [b"done\n"]
+
+
+def test_of_a_putty_key_no_line_is_passed_on():
+    heard = list[bytes]()
+    redaction = Redaction(heard.append, ())
+    for line in (
+        *("PuTTY-User-Key-File-3: ssh-ed25519", "Encryption: none", "Comment: a key of (ada)", "Private-Lines: 1"),
+        *("b3Bl" * 16, "Private-MAC: 0123456789abcdef", "done"),
+    ):
+        redaction.hear(f"{line}\n".encode())
+    assert (heard[0].rstrip(), heard[1:]) == (b"(secret)", [b"done\n"])
+
+
+@pytest.mark.parametrize("before", [" ", " key=", ' "', "\x1b[1G", "\\n", "%20", "=3D", " \x1b[0m\x1b[1;31m"])
+@pytest.mark.parametrize("cut", [1, 4, 20, 39, 40, 41, 60])
+def test_a_token_in_a_line_that_comes_in_pieces_is_hidden(before, cut):
+    heard = list[bytes]()
+    splitter = LineSplitter(Redaction(heard.append, ()).hear)
+    text = b"x" * (LONGEST_LINE * 2 - len(before)) + f"{before}{TOKEN} and {'y' * LONGEST_LINE}\n".encode()
+    end = LONGEST_LINE * 2 + cut
+    for data in (text[:LONGEST_LINE], text[LONGEST_LINE:end], text[end:]):
+        splitter.feed(data)
+    splitter.finish()
+    assert TOKEN[:12].encode() not in b"".join(heard)
+    assert TOKEN[-12:].encode() not in b"".join(heard)
+    assert b"".join(heard) == text.replace(TOKEN.encode(), b"(secret)")
+
+
+def test_a_line_in_pieces_fills_no_memory_whatever_it_is_of():
+    pieces = list[int]()
+    splitter = LineSplitter(lambda piece: pieces.append(len(piece)))
+    for _ in range(50):
+        splitter.feed(b"x" * LONGEST_LINE)
+    splitter.finish()
+    assert sum(pieces) == 50 * LONGEST_LINE
+    assert max(pieces) <= 2 * LONGEST_LINE + 2048
+
+
+@pytest.mark.parametrize("part", [10, 26, 35])
+@pytest.mark.parametrize("before", [" ", "\n"])
+def test_a_token_at_the_bound_of_the_summary_is_left_out(tmp_path, children, environment, part, before):
+    (tmp_path / "workspace").mkdir()
+    text = "word " * (SUMMARY_BYTES // 5)
+    said = f"{text[: SUMMARY_BYTES - part - 1]}{before}{TOKEN} more"
+    (tmp_path / "workspace" / "said").write_text(said)
+    spec = AgentSpec(command=("sh", "-c", 'cat said > "$IRONTREE_SUMMARY_FILE"'), place=OPEN)
+    task = AgentTask(7, "task", 1, "Work.", tmp_path / "workspace", tmp_path / "transcript")
+    open_agent(spec, children, environment).attempt(task, cancel=NEVER, progress=Heard())
+    kept = (tmp_path / "transcript" / "summary.txt").read_text()
+    assert len(kept) > SUMMARY_BYTES - 100
+    assert said.startswith(kept.rstrip())
+    assert "ghp_" not in kept
 
 
 def test_of_a_log_without_end_the_beginning_and_the_end_are_kept():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from irontree.files import ScratchFolder, disk_errors, make_anew, read_beneath, 
 from irontree.ports import AgentResult, AgentTask, Progress
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.redaction import redacted
+from irontree.processes.running import LONGEST_WORD
 
 PROMPT_FILE = "prompt.md"
 OUTPUT_FILE = "output.log"
@@ -71,11 +73,15 @@ class Transcript:
     def last_words(self, cleaned: Callable[[bytes], bytes]) -> bytes:
         """What the program left as its summary, *cleaned*, and kept.
 
-        It is the beginning of a plain file, nothing of a link, pipe or device.
+        It is the beginning of a plain file, nothing of a link, pipe or device. The last word of a text that was cut is
+        left out: it may be half of a secret.
         """
-        said = read_beneath(self.shared, SUMMARY_FILE, SUMMARY_BYTES)
+        said = read_beneath(self.shared, SUMMARY_FILE, SUMMARY_BYTES + 1)
         if said is None:
             return b""
+        if len(said) > SUMMARY_BYTES:
+            kept, end = said[: SUMMARY_BYTES - LONGEST_WORD], said[SUMMARY_BYTES - LONGEST_WORD : SUMMARY_BYTES]
+            said = kept + end[: len(end) - len(re.split(rb"\s", end)[-1])]
         words = cleaned(said)
         self._keep(SUMMARY_FILE, words)
         return words

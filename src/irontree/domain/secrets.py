@@ -15,9 +15,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from irontree.domain.text import LOGIN_IN_URL, SECRET, secret_values, without_secrets
+from irontree.domain.text import LOGIN_IN_URL, secret_values, secrets_in, without_secrets
 
-_SHAPE: Final = re.compile(SECRET)
 _LOGIN: Final = re.compile(LOGIN_IN_URL)
 _BEGINNING: Final = re.compile(r"-----BEGIN|[A-Za-z]{2,4}(?:_pat)?[-_.]?")
 _NAMED: Final = re.compile(
@@ -96,13 +95,19 @@ def _kind(path: str, line: str) -> str:
 
 
 def _shape(text: str) -> str:
-    for found in _SHAPE.finditer(text):
-        if found[0].startswith("-----BEGIN"):
+    for found in secrets_in(text):
+        if found.seen.startswith(("-----BEGIN", "PuTTY")):
             return "a private key"
-        if not _EXAMPLE.search(found[0]):
-            beginning = _BEGINNING.match(found[0])
+        if not _is_example(found.seen):
+            beginning = _BEGINNING.match(found.seen)
             return f"a token that begins with `{beginning[0]}`" if beginning else "a token"
     return ""
+
+
+def _is_example(token: str) -> bool:
+    """Whether it says so; one that is still a token without that word, which was only added, is none."""
+    rest = _EXAMPLE.sub("", token)
+    return rest != token and not (_is_random(rest) and any(True for _ in secrets_in(rest)))
 
 
 def _is_login(text: str) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 
 def nearest(text: str, known: Iterable[str]) -> str | None:
@@ -237,23 +238,32 @@ _SHAPES = (
     r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,}",
     r"\d{8,10}:AA[\w-]{33}(?![\w-])",
     r"[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,}",
+    r"(?:whsec_[\w+/=]{24,}|GOCSPX-[\w-]{20,}|sq0(?:atp|csp)-[\w-]{20,})",
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/[\w/-]{20,}",
+    r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{10,}/[\w-]{30,}",
     r"eyJ[\w-]{10,1024}\.eyJ[\w-]{10,}\.[\w-]{5,}",  # bounded: it may begin again after each dash of a hostile line
 )
 # A token begins behind no letter or digit, unless that ends an escape, as of a line in JSON, or a colour.
 _ESCAPED = (
-    r"\\[befnrtv0]",
+    r"\\[abefnrtv0]",
     r"\\[0-7]{3}",
     r"\\x[0-9A-Fa-f]{2}",
     r"\\u[0-9A-Fa-f]{4}",
-    r"%[0-9A-Fa-f]{2}",
-    r"%25[0-9A-Fa-f]{2}",
+    r"\\U[0-9A-Fa-f]{8}",
+    *(rf"%{again}[0-9A-Fa-f]{{2}}" for again in ("", "25", "2525", "252525")),
+    r"=[0-9A-Fa-f]{2}",
+    r"\b[Bb]earer",
     *(rf"[\[;]{number}[mK]" for number in ("", r"\d", r"\d\d", r"\d\d\d")),
 )
 _BEGINS = f"(?:(?<![A-Za-z0-9])|{'|'.join(f'(?<={escape})' for escape in _ESCAPED)})"
 _TOKEN = f"{_BEGINS}(?:{'|'.join(_SHAPES)})"
 _KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
-SECRET: Final = f"{_KEY_BLOCK}|{_TOKEN}"
+_PUTTY_KEY = r"PuTTY-User-Key-File-\d: ?(?:ssh|ecdsa)(?:(?!Private-MAC:)[\s\S])*(?:Private-MAC: ?[0-9a-fA-F]{0,64})?"
+SECRET: Final = f"{_KEY_BLOCK}|{_PUTTY_KEY}|{_TOKEN}"
 """A token of a common service, a JSON web token, or a private key."""
+# Of a terminal, also as source writes them. Not the text of a link or title: that is searched.
+_WRITTEN_ESCAPE = r"\\(?:e|0?33|x1[bB]|u001[bB]|U0000001[bB]|u\{1[bB]\})|%1[bB]|\^\["
+_TERMINAL = rf"(?:(?:\x1b|{_WRITTEN_ESCAPE})(?:\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~])|[\x9b\udc9b][0-?]*[ -/]*[@-~])"
 _LOGIN = "[^\\s/?#@<>\"'`*]"
 LOGIN_IN_URL: Final = (
     rf"(?i)(?P<scheme>\b[a-z][a-z0-9+.-]{{0,15}}://)"
@@ -269,10 +279,46 @@ def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
     return frozenset(line for value in found for line in map(str.strip, value.splitlines()) if len(line) >= MIN_LENGTH)
 
 
+class Found(NamedTuple):
+    """Where something looks like a secret, and what it is without what moves a cursor."""
+
+    start: int
+    end: int
+    seen: str
+
+
+def secrets_in(text: str) -> Iterator[Found]:
+    """What looks like a secret, also directly behind a sequence for terminals or with one inside.
+
+    It is looked for in the text as it is, because a sequence may take a letter of it, with the sequences blanked, and
+    without them: linear in time.
+    """
+    yield from (Found(*found.span(), found[0]) for found in re.finditer(SECRET, text))
+    sequences = [found.span() for found in re.finditer(_TERMINAL, text)]
+    if not sequences:
+        return
+    blank = re.sub(_TERMINAL, lambda found: "\0" * len(found[0]), text)
+    yield from (Found(*found.span(), found[0]) for found in re.finditer(SECRET, blank))
+    places, removed = list[int](), 0  # of what was left out: where in the shorter text, and how much until then
+    shifts = [0]
+    for start, end in sequences:
+        places.append(start - removed)
+        removed += end - start
+        shifts.append(removed)
+    for found in re.finditer(SECRET, re.sub(_TERMINAL, "", text)):
+        start = found.start() + shifts[bisect_right(places, found.start())]
+        yield Found(start, found.end() + shifts[bisect_left(places, found.end())], found[0])
+
+
 def without_secrets(text: str, values: Iterable[str] = ()) -> str:
     """*text* with everything that looks like a secret, and each of *values*, hidden."""
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
-    hidden = re.sub(SECRET, HIDDEN, text)
+    pieces, done = list[str](), 0
+    for found in sorted(secrets_in(text)):
+        if found.start >= done:
+            pieces += [text[done : found.start], HIDDEN]
+        done = max(done, found.end)
+    hidden = "".join([*pieces, text[done:]])
     # The pattern tries every place of a text where a scheme might begin; most texts hold no address.
     return re.sub(LOGIN_IN_URL, WITHOUT_LOGIN, hidden) if "://" in hidden else hidden

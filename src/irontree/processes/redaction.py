@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 from irontree.domain.text import without_secrets
 
-_BEGINS, _ENDS = (b"PRIVATE KEY-----", b"PRIVATE KEY BLOCK-----"), b"-----END"
+_BEGINS = re.compile(rb"PRIVATE KEY(?: BLOCK)?-----\Z|PuTTY-User-Key-File-\d: ?[\w-]+\Z")
+_ENDS = re.compile(rb"-----END|Private-MAC:")
 _OF_KEY = re.compile(rb"[\s\w+/=:,.|>#*-]{0,120}|(?:Version|Comment): [^\r\n]{0,200}")
 """A line of a private key or of its headers, also with a number or a mark before it."""
 
@@ -26,9 +27,9 @@ class Redaction:
     def hear(self, line: bytes) -> None:
         """Take one line."""
         if self._in_key and _OF_KEY.fullmatch(line.rstrip()):
-            self._in_key = _ENDS not in line
+            self._in_key = not _ENDS.search(line)
             return
-        self._in_key = line.rstrip().endswith(_BEGINS) and _ENDS not in line
+        self._in_key = bool(_BEGINS.search(line.rstrip())) and not _ENDS.search(line)
         self._on_line(redacted(line.decode("utf-8", "surrogateescape"), self._values))
 
 

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import os
+import re
 import resource
 import selectors
 import shutil
@@ -35,10 +36,14 @@ from irontree.processes.family import (
 )
 
 LONGEST_LINE = 64 * 1024
+LONGEST_WORD: Final = 1024
+"""A secret of one word is hidden as a whole, where a line comes in pieces."""
+_WORD_BEGINS: Final = tuple(re.compile(pattern) for pattern in (rb"(?<=\s)\S", rb"\x1b", rb"[\"'\\%=&<>{},]"))
+"""The best first: within a word, the marks that may stand before a secret."""
 
 
 class LineSplitter:
-    """Passes on what was read line by line; one that grows beyond *longest* bytes comes in pieces."""
+    """Passes on what was read line by line; one that grows beyond *longest* bytes comes in pieces of whole words."""
 
     def __init__(self, on_line: Callable[[bytes], None], longest: int = LONGEST_LINE) -> None:
         self._on_line = on_line
@@ -52,7 +57,17 @@ class LineSplitter:
             if line.endswith(b"\n"):
                 self.finish()
         if len(self._line) > self._longest:  # a progress bar without line ends must not fill the memory
+            word = self._last_word()
+            del self._line[len(self._line) - len(word) :]
             self.finish()
+            self._line += word
+
+    def _last_word(self) -> bytes:
+        """The end of what was read that may be the beginning of a secret."""
+        end = bytes(self._line[-LONGEST_WORD:])
+        places = (list(pattern.finditer(end)) for pattern in _WORD_BEGINS)
+        begins = next((found[-1].start() for found in places if found), 0)
+        return b"" if end[-1:].isspace() else end[begins:]
 
     def finish(self) -> None:
         """Pass on a last line that has no end."""

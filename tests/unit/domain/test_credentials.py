@@ -44,6 +44,12 @@ TOKENS = (
     f"{LETTERS[:14]}.atlasv1.{LETTERS * 2}",
     f"2187649305:AA{LETTERS[:33]}",
     f"M{LETTERS[:23]}.{LETTERS[:6]}.{LETTERS[:27]}",
+    f"whsec_{LETTERS[:32]}",
+    f"GOCSPX-{LETTERS[:28]}",
+    f"sq0atp-{LETTERS[:22]}",
+    f"hooks.slack.com/services/T{HEX[:8]}/B{HEX[:8]}/{LETTERS[:24]}",
+    f"discord.com/api/webhooks/123456789012345678/{LETTERS}",
+    f"PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n{LETTERS}\nPrivate-MAC: {HEX}",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
     "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----",
     "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\nlQ\n=njUN\n-----END PGP PRIVATE KEY BLOCK-----",
@@ -52,6 +58,21 @@ TOKENS = (
 BEFORE = (
     *("\\n", "\\t", "\\r", "\\\\n", "\\0", "\\x20", "\\x0A", "\\u0020", "\\u000a", "\\012"),
     *("%20", "%0A", "%0a", "%3D", "%250A", "&quot;", "&#10;"),
+    *("\\a", "\\U0000003d", "%25253D", "%2525253D", "=3D", "Bearer", "bearer"),
+    *(
+        "\x1b[1G",
+        "\x1b[?25h",
+        "\x1b[J",
+        "\x1b[H",
+        "\x1b[1A",
+        "\x1b(B",
+        "\x1b[4:3m",
+        "\x1b[0;1;31m",
+        "\x9b1G",
+        "\a",
+        "\x1b[",
+    ),
+    *("\\033[1G", "\\x1b[?25h", "\\u001b[J", "\\e[4:3m", "\\u001b(B", "%1B[1G", "^[[1G", "\\u{1b}[1A"),
     *("\\033[0m", "\\x1b[m", "\\u001b[1;31m", "\x1b[32m", "\x1b[38;5;123m", "\x1b[01;31m\x1b[K"),
 )
 
@@ -70,6 +91,15 @@ def test_a_token_is_hidden_directly_behind_an_escape(before: str, token: str):
     hidden = without_secrets(f'"key:{before}{token}"')
     assert hidden.startswith(f'"key:{before}{HIDDEN}')
     assert token not in hidden
+
+
+@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("sequence", ["\x1b[0m", "\x1b[1;31m", "\x1b(B", "\\x1b[0m"])
+def test_a_token_with_a_sequence_for_terminals_inside_is_hidden_and_nothing_else(token: str, sequence: str):
+    token = token.rstrip("=")
+    hidden = without_secrets(f"a{sequence} {token[:6]}{sequence}{token[6:]} b{sequence} c")
+    ends_with_text = token.endswith("b3BlbnNz")
+    assert hidden == f"a{sequence} {HIDDEN}{'' if ends_with_text else f' b{sequence} c'}"
 
 
 @pytest.mark.parametrize("token", TOKENS)

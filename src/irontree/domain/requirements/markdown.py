@@ -111,8 +111,8 @@ def lines_said(text: str, beginning: str) -> tuple[str, ...]:
     """The lines of *text*; blank unless they begin with *beginning*, in the prose of a paragraph at the top level.
 
     So nothing else says anything: quotes and lists and what is directly below, tables, code, headings, footnotes,
-    math, definitions and titles of links, texts for images, attributes, what stands between HTML tags, and what is below
-    in a mail. In doubt a line is blank.
+    math, definitions and titles of links, texts for images, attributes, what stands between HTML tags, and what is
+    below in a mail. In doubt a line is blank.
     """
     plain_ends = text.replace("\r\n", "\n").replace("\r", "\n").replace(_AT, "").removeprefix("\ufeff")
     visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), plain_ends)
