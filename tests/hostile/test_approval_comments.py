@@ -51,5 +51,6 @@ def asking(tmp_path: Path) -> Scene:
 def test_what_is_not_said_in_prose_approves_nothing(asking, comment):
     command = f"/approve {resolved(asking, 1).name}"
     say(asking, 1, comment.format(command), author="alice")
+    assert {found.outcome for found in look(asking.app)} <= {"refused"}
     assert list(look(asking.app)) == []
     assert asking.state().phase is Phase.ADOPTED

@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 from irontree.domain.budgets import EXAMPLES, amount_of, leading_amount
 from irontree.domain.halt import RULES, VALUES, Choice
 from irontree.domain.ids import parse_issue, typed_issue
-from irontree.domain.requirements.markdown import lines_said
+from irontree.domain.requirements.markdown import lines_said, lines_unsaid
 from irontree.domain.state import ADOPTED
 from irontree.domain.text import shell_path, shown_name, suggestion
 
@@ -40,6 +40,22 @@ class Malformed:
     """A comment that is meant as a command but cannot be followed; `reason` tells its author why."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unread(Malformed):
+    """A line that would be a command in prose of its author's; it may be somebody else's."""
+
+    word: str = ""
+
+
+def unread_command(text: str) -> Unread | None:
+    """The first line that would be a command elsewhere in the comment, and where it stands; for one without command."""
+    for at, line, where in lines_unsaid(text, "/") if "/" in text else ():
+        for _, match in _commanding((line,)):
+            word = f"/{match[1].lower()}"
+            return Unread(f"line {at + 1} begins with `{word}` and was not read, because it stands {where}", word)
+    return None
 
 
 def parse_command(text: str) -> Command | Malformed | None:

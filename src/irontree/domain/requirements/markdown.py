@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from irontree.domain.requirements.apart import lines_apart
+from irontree.domain.requirements.apart import lines_apart, mail_begins
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -114,12 +114,10 @@ def lines_said(text: str, beginning: str) -> tuple[str, ...]:
     math, definitions and titles of links, texts for images, attributes, what stands between HTML tags, and what is
     below in a mail. In doubt a line is blank.
     """
-    plain_ends = text.replace("\r\n", "\n").replace("\r", "\n").replace(_AT, "").removeprefix("\ufeff")
-    visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), plain_ends)
-    lines = visible.split("\n")
+    lines = _visible(text)
     said = [""] * len(lines)
     tags, links = _OpenTags(), dict[str, object]()
-    tokens = _comment_parser().parse(visible, links)
+    tokens = _comment_parser().parse("\n".join(lines), links)
     apart = lines_apart(lines, _fenced(tokens))
     for start, end, content in _paragraphs(tokens, tags):
         candidates = lines[start:end] if len(content) <= MAX_TEXT else lines[start : start + 1]
@@ -130,6 +128,34 @@ def lines_said(text: str, beginning: str) -> tuple[str, ...]:
         for place in _begun_in_prose(marked, tags, links):
             said[start + place] = "" if start + place in apart else candidates[place]
     return tuple(said)
+
+
+def lines_unsaid(text: str, beginning: str) -> tuple[tuple[int, str, str], ...]:
+    """The other visible lines that begin with *beginning*: the place, the line, and where it stands instead."""
+    lines, said = _visible(text), lines_said(text, beginning)
+    tokens = _comment_parser().parse("\n".join(lines))
+    fenced = _fenced(tokens)
+    mail = mail_begins(lines, fenced)
+
+    def why(place: int) -> str:
+        if place in fenced:
+            return "in code"
+        return "below a quoted mail or a signature" if mail is not None and place >= mail else _IN_MARKUP
+
+    return tuple(
+        (place, line, why(place))
+        for place, line in enumerate(lines)
+        if line.lstrip().startswith(beginning) and not said[place]
+    )
+
+
+_IN_MARKUP: Final = "in or directly below a quotation, a list or other markup"
+
+
+def _visible(text: str) -> list[str]:
+    """The lines of a comment; those of HTML comments are blank."""
+    plain_ends = text.replace("\r\n", "\n").replace("\r", "\n").replace(_AT, "").removeprefix("\ufeff")
+    return _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), plain_ends).split("\n")
 
 
 _AT: Final = "\ue000"

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from irontree.app import App, Origin
 from irontree.domain import typed
-from irontree.domain.commands import Command, Malformed, parse_command
+from irontree.domain.commands import Command, Malformed, Unread, parse_command, unread_command
 from irontree.domain.comments import is_marked, told_part
 from irontree.domain.gates import APPROVES_RULES, Gate
 from irontree.domain.issues import Comment
@@ -133,7 +133,7 @@ def _commands(
     settled = app.deliveries.load(issue_number).settled
     for comment in comments:
         is_new = comment.id not in settled and not (comment.ours and is_marked(comment.body))
-        if is_new and (command := parse_command(comment.body)):
+        if is_new and (command := parse_command(comment.body) or unread_command(comment.body)):
             yield comment, command
 
 
@@ -143,11 +143,18 @@ def _settle(app: App, asked: Question, comments: tuple[Comment, ...]) -> Iterato
         if _is_recorded(app, asked.under, comment):
             _react(app, asked.under, comment, "taken")
             yield _looked(asked, "taken", comment)
-        elif app.forge().may_write(comment.author):
+        elif not _is_out_of_place(asked, comment, command, comments) and app.forge().may_write(comment.author):
             yield _answer(app, asked, comment, command, comments)
         ledger = app.deliveries.load(asked.under)
         settled = (*_still_seen(ledger.settled, comments), comment.id)
         app.deliveries.save(asked.under, replace(ledger, settled=settled))
+
+
+def _is_out_of_place(
+    asked: Question, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
+) -> bool:
+    """Whether what was not read was no answer to this question anyway: of that its author is told nothing."""
+    return isinstance(command, Unread) and (comment.edited or _came_before(asked, comment, comments))
 
 
 def _still_seen(settled: tuple[str, ...], comments: tuple[Comment, ...]) -> Iterator[str]:
@@ -179,6 +186,8 @@ def _follow(
     app: App, asked: Question, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
 ) -> CommentOutcome:
     """Have the answer validated and recorded, once as many users have given it as its gate requires."""
+    if isinstance(command, Unread):
+        raise AnswerRefused(command.reason, remedy="if it is yours, write it in a line of its own at the top")
     if isinstance(command, Malformed):
         raise AnswerRefused(command.reason)
     answer = _answer_of(asked, comment.author, command)
@@ -346,12 +355,18 @@ def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malf
     text = app.renderer.render(
         "comments/not-taken.md",
         marker=marker,
-        command=f"/{command.choice.word}" if isinstance(command, Command) else comment.body.strip(),
+        command=_command_of(comment, command),
         reason=error.message,
         remedy=error.remedy or "",
         answers=now.usages() if now else (),
     )
     post_once(app, issue_number, text, marker)
+
+
+def _command_of(comment: Comment, command: Command | Malformed) -> str:
+    if isinstance(command, Unread):
+        return command.word
+    return f"/{command.choice.word}" if isinstance(command, Command) else comment.body.strip()
 
 
 def _named(app: App, question: Question | None) -> Question | None:

@@ -498,3 +498,47 @@ def test_the_gate_that_was_approved_holds_whatever_the_settings_say_now(scene):
     scene.policy = scene.policy.model_copy(update={"gates": None})
     says(scene, "/accept")
     assert outcomes(scene) == [("alice", "counted")]
+
+
+UNREAD = [
+    ("```\n/accept\n```", 2, "in code"),
+    ("Yes.\n\nOn 3 January, Bob wrote:\n\n/accept", 5, "below a quoted mail or a signature"),
+    ("> he said\n/accept", 2, "in or directly below a quotation, a list or other markup"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "where"), UNREAD)
+def test_who_may_write_is_told_once_of_a_command_that_was_not_read(asking, text: str, line: int, where: str):
+    says(asking, text)
+    assert outcomes(asking) == [("alice", "refused")]
+    assert outcomes(asking) == []
+    (reply,) = replies(asking)
+    assert f"`/accept` was not taken: line {line} begins with `/accept` and was not read" in reply
+    assert f"because it stands {where}. What to do: if it is yours, write it in a line of its own at the top." in reply
+    assert reply_problems(reply) == ()
+    assert asking.state().phase is Phase.PENDING
+
+
+@pytest.mark.parametrize(("text", "line", "where"), UNREAD)
+def test_nobody_else_is_told_of_it(asking, text: str, line: int, where: str):
+    says(asking, text, by="mallory")
+    assert outcomes(asking) == []
+    assert replies(asking) == []
+
+
+@pytest.mark.parametrize("text", ["> /accept", "say `/accept`", "<!-- \n/accept\n-->", "- /accept", "```\n/etc\n```"])
+def test_of_what_begins_no_line_nothing_is_told(asking, text: str):
+    says(asking, text)
+    assert outcomes(asking) == []
+    assert replies(asking) == []
+
+
+def test_of_what_was_edited_or_said_before_nothing_is_told(scene):
+    scene.tracker.writers |= {"alice"}
+    loop = scene.start(MANUAL_TASK)
+    says(scene, "```\n/accept\n```")
+    scene.drive(loop)
+    says(scene, "> a")
+    change_comment(scene.tracker, 1, scene.tracker.comments[1][-1].id, "> a\n/accept")
+    assert outcomes(scene) == []
+    assert replies(scene) == []
