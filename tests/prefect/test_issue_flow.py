@@ -105,7 +105,7 @@ def story(tmp_path_factory, api_url):
 
 def test_the_form_has_everything_that_is_needed_to_decide(story):
     first = story.asked[0]
-    for needed in ("it is friendly", "it is there", "test -f greeting.txt", story.commits[0], "+attempt 1", "`main`"):
+    for needed in ("it is friendly", "Open full page", "`greeting.txt` +1 -0", story.commits[0], "`main`"):
         assert needed in first.description
     assert first.choices == (ACCEPT, SEND_BACK)
 
