@@ -128,8 +128,8 @@ def test_the_summary_of_an_agent_is_a_file_of_its_own(places, tmp_path, kind):
             summary.parent.symlink_to(outside)
             (outside / summary.name).write_text("precious")
         case "long":
-            summary.write_bytes(b"x" * 2 * SUMMARY_BYTES)
-    kept = b"x" * SUMMARY_BYTES if kind == "long" else b""
+            summary.write_bytes(b"x " * SUMMARY_BYTES)
+    kept = b"x " * (SUMMARY_BYTES // 2) if kind == "long" else b""
     assert transcript.last_words(bytes) == kept
     assert read_beneath(tmp_path / "transcript", summary.name, 2 * SUMMARY_BYTES) == (kept or None)
 
