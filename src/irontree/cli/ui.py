@@ -7,6 +7,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -74,11 +75,14 @@ def sign_out(environment: Mapping[str, str]) -> None:
 def page(app: App, environment: Mapping[str, str], what: str | None) -> str:
     """The page for *what*: an issue or a loop; if `None`, what needs you on this server, else all runs here.
 
-    Raises NotEligible for what has no run, ServerUnavailable if the server does not answer.
+    The page of all runs as well where the server does not say what waits. Raises NotEligible for what has no run, and
+    ServerUnavailable if the server does not answer for one.
     """
     ui = ui_url(environment)
     if what is None:
-        return (anything_waits(environment) and page_needs_you(environment)) or runs_url(ui, app)
+        with suppress(ServerUnavailable):
+            return (anything_waits(environment) and page_needs_you(environment)) or runs_url(ui, app)
+        return runs_url(ui, app)
     adopt(environment, state_folder())
     found = _loop_run(app, what) if what in app.loops.ids() else _issue_run(app, what)
     if found is None:
