@@ -176,6 +176,7 @@ def test_with_a_configured_server_the_page_of_all_runs_is_named(shell, monkeypat
 def asking_server(shell, monkeypatch) -> Iterator[str]:
     """A configured server, which asks for the approval of issue #7 under a label."""
     run = {"id": "5ca1ab1e", "parameters": {"repository": str(shell.root), "document": "#7"}}
+    run["latest_id"] = "a2" * 16  # of the page of all that waits
     details = {"pause_key": f"intake-{'0123abcd' * 8}"}
     run["state"] = {"timestamp": "2026-01-02T03:04:05.678901Z", "state_details": details}
 
