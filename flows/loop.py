@@ -110,7 +110,7 @@ async def loop(repository: str, loop_id: str) -> State[None]:
 
     Args:
         repository: The folder of the repository.
-        loop_id: The loop, as `irontree loops` lists it.
+        loop_id: The loop, as `irontree status --loops` lists it.
     """
     app = await asyncio.to_thread(open_here, repository)
     async with hold_liveness(app):
