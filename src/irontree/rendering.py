@@ -163,7 +163,7 @@ def command(value: object, limit: int) -> str:
     line = plain(one_line(given)).replace("`", "'")
     notes = []
     if line.replace("\N{ZERO WIDTH SPACE}", "") != given:
-        notes.append("not to the letter")
+        notes.append("not as written")
     if len(line) > limit:
         notes.append(f"{len(line) - limit:,} more characters are cut")
     return f"`{line[:limit]}`{' **(' + '; '.join(notes) + ')**' if notes else ''}"

@@ -22,9 +22,9 @@ def test_a_description_keeps_its_own_markdown():
     [
         ("make test", "`make test`"),
         ("mail @ada", "`mail @\u200bada`"),
-        ("a\nb", "`a b` **(not to the letter)**"),
+        ("a\nb", "`a b` **(not as written)**"),
         ("x" * 13, "`xxxxxxxxxxxx` **(1 more characters are cut)**"),
-        ("`date`", "`'date'` **(not to the letter)**"),
+        ("`date`", "`'date'` **(not as written)**"),
     ],
 )
 def test_a_command_in_a_comment_is_whole_or_says_what_it_lacks(value: str, shown: str):

@@ -90,7 +90,7 @@ def _libraries() -> Iterator[Examined]:
     if not wrong:
         yield Examined("good", "libraries", f"as needed; Prefect {metadata.version('prefect')}")
     for what in wrong:
-        yield Examined("bad", "libraries", what, "install irontree afresh, into an environment of its own")
+        yield Examined("bad", "libraries", what, "install irontree again, into an environment of its own")
 
 
 def misfits(requirements: list[str]) -> Iterator[str]:

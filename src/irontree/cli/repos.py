@@ -50,7 +50,7 @@ def run(context: Context) -> int:
         case "remove":
             for folder in folders:
                 _remove(context, folder)
-            context.console.note("`irontree serve` lets go of it within seconds, as soon as nothing is at work there")
+            context.console.note("`irontree serve` releases it within seconds, as soon as nothing is at work there")
         case _:
             raise UsageError(f"`irontree repos` knows add and remove, not {action!r}", "irontree repos add [DIR …]")
     rows = tuple(map(row_of, registered(context)))

@@ -49,7 +49,7 @@ def _show(console: Console, app: App, policy: ExecutionPolicy) -> None:
     for block in blocks(results):
         console.show(dict, (block,))
     if any(map(trouble_without_work, results)):
-        console.write("If you approve all the same, you are asked about that before any agent works.\n")
+        console.write("If you approve anyway, you are asked about that before any agent works.\n")
     console.write("\n")
 
 

@@ -91,7 +91,7 @@ class _Adoption(IssueEvent):
 
 
 class TaskAdopted(_Adoption):
-    """An existing issue was taken in; it runs only after task_approved."""
+    """An existing issue was adopted; it runs only after task_approved."""
 
     event: Literal["task_adopted"] = "task_adopted"
     original_title: str
@@ -99,7 +99,7 @@ class TaskAdopted(_Adoption):
 
 
 class TaskReAdopted(_Adoption):
-    """An adopted issue was taken in afresh after its text changed."""
+    """An adopted issue was adopted again after its text changed."""
 
     event: Literal["task_re_adopted"] = "task_re_adopted"
     previous_revision: SpecRevision
@@ -147,7 +147,7 @@ class RunCompleted(_Approved):
 
 
 class RunCommitFailed(_Open):
-    """git refused the commit; the attempt is given back."""
+    """git refused the commit; the attempt does not count."""
 
     event: Literal["run_commit_failed"] = "run_commit_failed"
     current_stage: Literal["run"] = "run"
@@ -157,7 +157,7 @@ class RunCommitFailed(_Open):
 
 
 class RunInterrupted(_Open):
-    """The attempt ended without a commit of ours (crash, cancel); work is salvaged, the attempt given back."""
+    """The attempt ended without a commit of ours (crash, cancel); work is salvaged, the attempt does not count."""
 
     event: Literal["run_interrupted"] = "run_interrupted"
     current_stage: Literal["run"] = "run"

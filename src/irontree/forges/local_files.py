@@ -168,7 +168,7 @@ class LocalFiles:
         except OSError as error:
             raise RemoteUnavailable(
                 f"cannot write the issues in {self._folder}: {error}",
-                remedy="see to the space and rights of this folder",
+                remedy="check the space and rights of this folder",
             ) from error
 
     def _next_number(self) -> int:

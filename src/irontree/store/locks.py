@@ -173,7 +173,7 @@ def _read_holder(descriptor: int) -> Holder:
 
 
 _LETS_GO: Final = {
-    "irontree serve": "`irontree repos remove` has it let go of this repository, as soon as nothing is at work here"
+    "irontree serve": "`irontree repos remove` has it release this repository, as soon as nothing is at work here"
 }
 """The remedy for a lock that is held for days."""
 

@@ -73,7 +73,7 @@ def test_who_serves_finds_what_is_removed_once_and_finds_it_again_when_it_is_reg
     newcomers = Newcomers(context, {repository_id})
     shell("repos", "add")
     assert newcomers.removed() == frozenset()
-    assert "lets go of it within seconds, as soon as nothing is at work there" in shell("repos", "remove").err
+    assert "releases it within seconds, as soon as nothing is at work there" in shell("repos", "remove").err
     assert newcomers.removed() == {repository_id}
     assert newcomers.removed() == frozenset()
     shell("repos", "add")

@@ -87,7 +87,7 @@ def _how_in_document(state: TaskState, proposal: Proposal) -> str:
     number = state.issue_number
     if state.phase is Phase.STALE:
         return f"comment `/approve {proposal.name}` on issue #{number}"
-    return f"comment on issue #{number} once it asks: its loop or `irontree run issue-{number}` comes to that"
+    return f"comment on issue #{number} once its loop or `irontree run issue-{number}` has asked there"
 
 
 def _gate(plan: Plan, key: str) -> Gate | None:

@@ -81,7 +81,7 @@ def _change(app: App, world: World, state: TaskState) -> str | None:
 def _edited(app: App, plan: Plan, number: int, state: TaskState) -> str | None:
     """The change if title or body of an adopted issue differ now; an issue that is gone has not changed."""
     if not is_approved_for(app, state, plan):  # re-adopting it was cut short, perhaps before its approval
-        return f"#{number} was taken in anew"
+        return f"#{number} was adopted again"
     issue = app.forge().read_issue(number)
     if issue is None or adopted_source(issue.title, issue.body) == plan.source:
         return None

@@ -156,7 +156,7 @@ def test_of_a_command_that_is_cut_or_changed_that_is_said(waiting):
     look(waiting.app)
     [asked] = waiting.comments()
     assert f"check of this issue: `{long}`\n" in asked
-    assert "`cat (a local file)` **(not to the letter)**" in asked
+    assert "`cat (a local file)` **(not as written)**" in asked
 
 
 def test_an_edit_is_asked_about_though_nobody_comments_and_another_question_is_open(waiting):

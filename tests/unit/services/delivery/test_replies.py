@@ -242,7 +242,7 @@ def test_the_close_instruction_is_in_the_reply_if_there_is_one(scene):
     verified(replying(scene, close_on_done="manual"), MANUAL_TASK)
     step(scene, accept, Decider("ada"))
     step(scene, finalize)
-    assert "please close this issue" in replies(scene)[-1]
+    assert "close this issue" in replies(scene)[-1]
     assert manual_close(scene) is None
     assert scene.tracker.issues[1].state == "open"
 
