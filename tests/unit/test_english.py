@@ -60,7 +60,9 @@ INSTEAD = {
 }
 """Patterns of whole words, and what to write instead."""
 BANNED = re.compile(rf"(?<![\w-])(?:{'|'.join(f'({each})' for each in INSTEAD)})(?![\w-])", re.IGNORECASE)
-QUOTED = re.compile(r"^(`{3,}).*?^\1|`[^`\n]*`|“[^”]*”|\"[^\"\n]*\"|<!--.*?-->|\{[%#].*?[%#]\}", re.MULTILINE | re.DOTALL)
+QUOTED = re.compile(
+    r"^(`{3,}).*?^\1|`[^`\n]*`|“[^”]*”|\"[^\"\n]*\"|<!--.*?-->|\{[%#].*?[%#]\}", re.MULTILINE | re.DOTALL
+)
 STARTS_SMALL = re.compile(r"[a-z…)”`]\. [a-z]")
 
 
