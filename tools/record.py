@@ -206,7 +206,9 @@ def main() -> None:
         film = list(pictures(play(words, environment, home), renamed=(str(home), "/home/ada/code")))
     finally:
         shutil.rmtree(home)
-    file.write_text(svg(film), encoding="utf-8")
+    here = str(Path(sys.executable).parent)
+    shown = "/home/ada".ljust(len(here) - len("/.venv/bin"), "a") + "/.venv/bin"
+    file.write_text(svg(film).replace(here, shown), encoding="utf-8")
     seconds = sum(each.seconds for each in film)
     print(f"{file}: {len(film)} pictures, {seconds:.0f} s, {file.stat().st_size // 1024} KiB")
 
