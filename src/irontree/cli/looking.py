@@ -14,6 +14,8 @@ from rich.panel import Panel
 from irontree.app import App
 from irontree.domain.text import printable
 from irontree.errors import IrontreeError, in_words
+from irontree.flows.server.connection import strip
+from irontree.processes.containers import without_credentials
 from irontree.processes.running import run_here
 from irontree.services.questions.pages import parts_of, question_text
 from irontree.services.questions.questions import Question
@@ -68,6 +70,7 @@ def _try(console: Console, app: App, question: Question, sha: str) -> None:
         with app.driver.hold(f"try {sha[:12]}", wait_seconds=WAIT_SECONDS):
             workspace.prepare(sha, published=state.began_from)
         console.print(f"In {workspace.path}. Nothing that you change there is kept. Leave with `exit`.")
-        run_here([os.environ.get("SHELL") or "/bin/sh"], workspace.path)
+        own = without_credentials(strip(os.environ))  # what runs there may be the agent's
+        run_here([own.get("SHELL") or "/bin/sh"], workspace.path, own)
     except IrontreeError as error:
         console.print(f"[yellow]{escape(in_words(error))}[/]")

@@ -443,10 +443,10 @@ def capture(
     return Captured(done.returncode, done.stdout, done.stderr)
 
 
-def run_here(argv: Sequence[str], folder: Path) -> int:
-    """Run a program of the user's own on this terminal, with our environment, until it ends; returns its exit code."""
+def run_here(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> int:
+    """Run a program of the user's own on this terminal until it ends; returns its exit code."""
     try:
-        return subprocess.run(argv, cwd=folder, check=False).returncode
+        return subprocess.run(argv, cwd=folder, env=environment, check=False).returncode
     except OSError as error:
         raise EnvironmentRefused(f"{argv[0]}: {error.strerror}", remedy="name another program in SHELL") from error
 

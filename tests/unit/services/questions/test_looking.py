@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 from rich.console import Console
 
@@ -17,9 +18,11 @@ from tests.support.world import MANUAL_TASK
 
 def test_each_part_has_a_key_of_its_own_and_t_opens_a_shell_where_the_work_is(scene, monkeypatch, tmp_path):
     shell, told = tmp_path / "shell", tmp_path / "told"
-    shell.write_text(f"#!/bin/sh\npwd > {told}\ncat greet.txt >> {told}\n")
+    shell.write_text(f"#!/bin/sh\npwd > {told}\ncat greet.txt >> {told}\nenv > {told}.env\n")
     shell.chmod(0o755)
     monkeypatch.setenv("SHELL", str(shell))
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "irontree:of the private server")
+    monkeypatch.setenv("GITHUB_TOKEN", "of-the-forge")
     scene.publish(MANUAL_TASK)
     scene.agent = ScriptedAgent(lambda task: (task.workspace / "greet.txt").write_text("hello\n") and None)
     run(scene.app, 1)
@@ -34,6 +37,9 @@ def test_each_part_has_a_key_of_its_own_and_t_opens_a_shell_where_the_work_is(sc
     ]
     assert "Acceptance Criteria" in output.getvalue()
     assert told.read_text() == f"{scene.repository.workspace('try', scene.policy.workspace).path}\nhello\n"
+    assert not {"of the private server", "of-the-forge"} & {
+        line.partition("=")[2].removeprefix("irontree:") for line in Path(f"{told}.env").read_text().splitlines()
+    }, "what runs there may be the agent's"
 
 
 def test_a_shell_that_is_not_there_is_said(scene, monkeypatch):
