@@ -796,8 +796,11 @@ class Workspace(Protocol):
     def untracked(self) -> frozenset[str]:
         """The files that are beside the tracked ones, ignored or not; of a folder of such, what is directly in it."""
 
-    def put_back(self, unwanted: Callable[[str], bool] = ...) -> tuple[str, ...]:
-        """Make the tracked files as they were put there, and remove *unwanted* ones beside them; both, by name."""
+    def put_back(self) -> tuple[str, ...]:
+        """Make the tracked files as they were put there; those that were not."""
+
+    def remove_untracked(self, unwanted: Callable[[str], bool]) -> tuple[str, ...]:
+        """Remove the *unwanted* of the files that are beside the tracked ones; those."""
 
     def put(self, commit: str, paths: Sequence[str]) -> None:
         """Make these files as they are in *commit*; one that it does not have is removed."""

@@ -335,7 +335,9 @@ def test_what_nobody_wants_beside_the_tracked_files_is_removed_and_named(project
         (workspace.path / path).parent.mkdir(exist_ok=True)
         (workspace.path / path).write_text("new\n")
     assert workspace.untracked() == {"beside.txt", "ignored.txt", "folder/plain.txt", "folder/ignored.txt"}
-    assert workspace.put_back(lambda path: "ignored" in path) == ("folder/ignored.txt", "ignored.txt")
+    (workspace.path / "one.txt").write_text("by set-up\n")
+    assert workspace.remove_untracked(lambda path: "ignored" in path) == ("folder/ignored.txt", "ignored.txt")
+    assert (workspace.path / "one.txt").read_text() == "by set-up\n", "what is tracked is no concern"
     assert workspace.untracked() == {"beside.txt", "folder/plain.txt"}
 
 

@@ -392,11 +392,16 @@ class MemoryWorkspace:
     def untracked(self) -> frozenset[str]:
         return frozenset(read_files(self.path)) - {*self.put_there}
 
-    def put_back(self, unwanted: Callable[[str], bool] = lambda _: False) -> tuple[str, ...]:
+    def remove_untracked(self, unwanted: Callable[[str], bool]) -> tuple[str, ...]:
+        found = tuple(sorted(path for path in self.untracked() if unwanted(path)))
+        for path in found:
+            (self.path / path).unlink()
+        return found
+
+    def put_back(self) -> tuple[str, ...]:
         here = read_files(self.path)
-        beside = {path for path in self.untracked() if unwanted(path)}
-        write_files(self.path, {path: data for path, data in here.items() if path not in beside} | {**self.put_there})
-        return tuple(sorted({path for path, data in self.put_there.items() if here.get(path) != data} | beside))
+        write_files(self.path, {**here, **self.put_there})
+        return tuple(sorted(path for path, data in self.put_there.items() if here.get(path) != data))
 
     def put(self, commit: str, paths: Sequence[str]) -> None:
         files = self.commit_of(commit).files

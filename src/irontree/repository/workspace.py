@@ -197,14 +197,22 @@ class GitWorkspace:
                 yield from (f"{path}{each.name}" for each in (self.path / path).iterdir())
 
     @_told_in_words
-    def put_back(self, unwanted: Callable[[str], bool] = lambda _: False) -> tuple[str, ...]:
-        """Make the tracked files as they were put there, and remove *unwanted* ones beside them; both, by name."""
+    def remove_untracked(self, unwanted: Callable[[str], bool]) -> tuple[str, ...]:
+        """Remove the *unwanted* of the files that are beside the tracked ones; those."""
         self._restore()
         disarm(self.path)
-        changed = self.git.repo.paths("diff", "--name-only", "--no-ext-diff", "--ignore-submodules=all", "-z")
-        beside = [path for path in self._beside() if unwanted(shown(path))]
-        self._put((*changed, *beside), changed)
-        return tuple(sorted(map(shown, (*changed, *beside))))
+        found = sorted(path for path in self._beside() if unwanted(shown(path)))
+        self._put(found, ())
+        return tuple(map(shown, found))
+
+    @_told_in_words
+    def put_back(self) -> tuple[str, ...]:
+        """Make the tracked files as they were put there; those that were not."""
+        self._restore()
+        disarm(self.path)
+        found = self.git.repo.paths("diff", "--name-only", "--no-ext-diff", "--ignore-submodules=all", "-z")
+        self._put(found, found)
+        return tuple(map(shown, found))
 
     @_told_in_words
     def put(self, commit: str, paths: Sequence[str]) -> None:

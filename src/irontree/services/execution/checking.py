@@ -131,7 +131,7 @@ class _Checking:
         """
         before = self.app.repository.files_at(sha)
         guarded = Guarded(self.subject.node, self.subject.plan.policy, before, sys.stdlib_module_names)
-        self.workspace.put_back(guarded.replaces_a_module)  # set-up may have run code of the work
+        self.workspace.remove_untracked(guarded.replaces_a_module)  # set-up may have run code of the work
         made = self.workspace.untracked()
 
         def unwanted(path: str) -> bool:
@@ -140,8 +140,9 @@ class _Checking:
         results, rewrote = list[CheckResult](), list[str]()
         for command in self.commands:
             results.append(self._run(command))
-            if changed := [path for path in self.workspace.put_back(unwanted) if not fits(path, COMPILED)]:
-                rewrote.append(f"`{command.run}` wrote files that were put back or removed: {few(changed)}")
+            undone = sorted((*self.workspace.put_back(), *self.workspace.remove_untracked(unwanted)))
+            if told := [path for path in undone if not fits(path, COMPILED)]:
+                rewrote.append(f"`{command.run}` wrote files that were put back or removed: {few(told)}")
             if not results[-1].passed:
                 break
         return tuple(results), tuple(rewrote)
