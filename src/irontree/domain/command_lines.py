@@ -114,13 +114,23 @@ class Named:
     """Folders in which a program is looked for."""
 
 
-def named_by(lines: Iterable[str], files: Collection[str]) -> Named:
-    """What the command *lines* name, in a folder with these *files*."""
+def named_by(lines: Iterable[str], files: Collection[str], folders: Collection[str]) -> Named:
+    """What the command *lines* name, in a folder with these *files* and *folders*."""
     named = Named()
-    folders = {folder for path in files for folder in _above(path)}
     for line in lines:
         _Line(named, files, folders).read(line)
     return named
+
+
+def folders_of(files: Iterable[str]) -> frozenset[str]:
+    """The folders that *files* are in, without the top."""
+    found = set[str]()
+    for file in files:
+        for folder in _above(file):
+            if folder in found:
+                break
+            found.add(folder)
+    return frozenset(found)
 
 
 def _above(path: str) -> Iterator[str]:
@@ -151,7 +161,7 @@ class _Line:
             )
 
     def _take(self, command: _Command) -> None:
-        words = [*self._assigned(list(command.words))]
+        words = list(self._assigned(command.words))
         if not words:
             return
         called = [_program(word) for word in words]
@@ -170,7 +180,7 @@ class _Line:
         if modules or "-c" in words or any(_PYTHON.fullmatch(name) or name in _OF_PYTHON for name in called):
             self._take_python(words, called, modules)
 
-    def _assigned(self, words: list[str]) -> Iterator[str]:
+    def _assigned(self, words: Iterable[str]) -> Iterator[str]:
         """The words without keywords and assignments, whose folders are noted."""
         first = True
         for word in words:
@@ -179,7 +189,6 @@ class _Line:
                 folders = {"PATH": self._named.programs, "PYTHONPATH": self._named.folders}.get(name)
                 if folders is not None:
                     folders |= {path for path in self._paths(value.split(":")) if "$" not in path}
-                first = first or False
                 continue
             if first and word in (*_KEYWORDS, "export"):
                 continue

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 from irontree.domain.added_tests import only_adds_tests
-from irontree.domain.command_lines import named_by, names
+from irontree.domain.command_lines import folders_of, named_by, names
 from irontree.domain.plan import ExecutionPolicy, PlanNode
 
 
@@ -153,9 +153,12 @@ class Guarded:
         gone: Collection[str] = (),
     ) -> None:
         self._node, self._policy, self._files, self._standard, self._gone = node, policy, files, standard, gone
+        self._folders = folders_of(files)
         approved = (*(check.run for check in policy.checks), *policy.workspace.setup)
         own = (*node.verification, *(criterion.command for criterion in node.criteria if criterion.command))
-        self._approved, self._named = named_by(approved, files), named_by((*approved, *own), files)
+        self._approved = named_by(approved, files, self._folders)
+        self._named = named_by((*approved, *own), files, self._folders)
+        self._run, self._run_anew = _one_of(tuple(self._named.run)), _one_of(tuple(self._approved.run))
         self._hidden = {*_TOOLS, *self._approved.modules, *standard} - {"test"}  # a usual folder
         """Modules in whose place there must be no other: what checks are run by, and all that those import."""
 
@@ -199,7 +202,7 @@ class Guarded:
 
     def _checks(self, path: str, count: LineCount, texts: Texts) -> bool:
         """Whether a file that was there is run by the commands, or a test that is not as it was."""
-        if _one_of(tuple(self._named.run)).fullmatch(path):
+        if self._run.fullmatch(path):
             return True
         if not (fits(path.lower(), TESTS) or _within(path, tuple(self._named.tests))):
             return False
@@ -220,7 +223,7 @@ class Guarded:
 
     def _stands_before_another(self, path: str, *, link: bool) -> bool:
         """Whether a new file is taken in the place of what was there, or of what is installed."""
-        if _one_of(tuple(self._approved.run)).fullmatch(path) or self._is_target(path) or self._goes_before(path):
+        if self._run_anew.fullmatch(path) or self._is_target(path) or self._goes_before(path):
             return True
         folder, name = posixpath.split(path)
         if name == "__init__.py" and folder in self._of_python_tests:
@@ -273,14 +276,6 @@ class Guarded:
         return [(path, posixpath.normpath(there)) for path, there in leading]
 
     @cached_property
-    def _folders(self) -> frozenset[str]:
-        found = set[str]()
-        for path in self._files:
-            while (path := posixpath.dirname(path)) and path not in found:
-                found.add(path)
-        return frozenset(found)
-
-    @cached_property
     def _projects(self) -> frozenset[str]:
         tops = (path.lower() for path in self._files if _one_of(_PROJECTS).fullmatch(_name(path.lower())))
         return frozenset(map(posixpath.dirname, tops))
@@ -312,12 +307,9 @@ class Guarded:
     @cached_property
     def _with_tests(self) -> frozenset[str]:
         """The folders with a project or a test in them or below; the top is the empty path."""
-        found, named = set[str](), tuple(self._named.tests)
-        for path in self._files:
-            if fits(path.lower(), (*TESTS, *_PROJECTS)) or _within(path, named):
-                while path and (path := posixpath.dirname(path)) not in found:
-                    found.add(path)
-        return frozenset(found)
+        named = tuple(self._named.tests)
+        found = [path for path in self._files if fits(path.lower(), (*TESTS, *_PROJECTS)) or _within(path, named)]
+        return folders_of(found) | ({""} if found else frozenset())
 
 
 def fits(path: str, patterns: Iterable[str]) -> bool:
