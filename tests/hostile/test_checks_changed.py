@@ -228,3 +228,20 @@ def test_what_a_check_plants_for_the_next_one_is_removed_and_told(scene):
     assert scene.results.load(1, state.anchor).warnings == (
         "`build` wrote files that were put back or removed: conftest.py",
     )
+
+
+def test_with_the_old_tests_too_no_check_profits_from_what_an_earlier_one_wrote(scene):
+    """A person is told how the old tests come out: code of the work that runs first could rewrite them."""
+
+    def judge(command: str, workspace) -> int:
+        if command == "build":
+            (workspace / TEST).write_text("bye\n")
+            return 0
+        return as_tested(command, workspace)
+
+    scene.checks = ScriptedCheckRunner(judge)
+    scene.publish("# Toy\n\n## Greeting\n\n- [ ] builds `$ build`\n- [ ] says hello `$ says hello`\n")
+    scene.agent = ScriptedAgent(changes_the_test)
+    run(scene.app, 1)
+    assert verify(scene.app, 1).last_event == "verify_pending_acceptance"
+    assert "with these files as they were, `says hello` fails" in scene.last().told.reasons[0]

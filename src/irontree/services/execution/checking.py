@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final
@@ -124,26 +125,13 @@ class _Checking:
     workspace: Workspace
 
     def run_all(self, sha: str) -> tuple[tuple[CheckResult, ...], tuple[str, ...]]:
-        """The results in order, up to the first failure (contract, mino-verify step 4), and what they rewrote.
-
-        Tracked files are put back after each command, and what would be taken for configuration is removed: no later
-        one profits from what an earlier one wrote.
-        """
-        before = self.app.repository.files_at(sha)
-        guarded = Guarded(self.subject.node, self.subject.plan.policy, before, sys.stdlib_module_names)
-        self.workspace.remove_untracked(guarded.replaces_a_module)  # set-up may have run code of the work
-        made = self.workspace.untracked()
-
-        def unwanted(path: str) -> bool:
-            return path not in made and guarded.planted(path)
-
+        """The results in order, up to the first failure (contract, mino-verify step 4), and what they rewrote."""
         results, rewrote = list[CheckResult](), list[str]()
-        for command in self.commands:
-            results.append(self._run(command))
-            undone = sorted((*self.workspace.put_back(), *self.workspace.remove_untracked(unwanted)))
-            if told := [path for path in undone if not fits(path, COMPILED)]:
-                rewrote.append(f"`{command.run}` wrote files that were put back or removed: {few(told)}")
-            if not results[-1].passed:
+        for result, undone in self._each(sha):
+            results.append(result)
+            if undone:
+                rewrote.append(f"`{result.command}` wrote files that were put back or removed: {few(undone)}")
+            if not result.passed:
                 break
         return tuple(results), tuple(rewrote)
 
@@ -156,11 +144,30 @@ class _Checking:
         base = self.subject.state.began_from
         self.workspace.prepare(sha, published=base, cancel=self.app.cancel)
         self.workspace.put(base, paths)
-        for command in self.commands:
-            result = self._run(command)
+        for result, _ in self._each(sha):
             if not result.passed:
                 return f"with these files as they were, {complaint_of(result)}"
+            self.workspace.put(base, paths)
         return "with these files as they were, the checks pass too"
+
+    def _each(self, sha: str) -> Iterator[tuple[CheckResult, list[str]]]:
+        """Each command's result, with the files that it wrote and that are as before again.
+
+        Tracked files are put back after each command, and what would be taken for configuration is removed: no later
+        one profits from what an earlier one wrote.
+        """
+        files = self.app.repository.files_at(sha)
+        guarded = Guarded(self.subject.node, self.subject.plan.policy, files, sys.stdlib_module_names)
+        self.workspace.remove_untracked(guarded.replaces_a_module)  # set-up may have run code of the work
+        made = self.workspace.untracked()
+
+        def unwanted(path: str) -> bool:
+            return path not in made and guarded.planted(path)
+
+        for command in self.commands:
+            result = self._run(command)
+            undone = sorted((*self.workspace.put_back(), *self.workspace.remove_untracked(unwanted)))
+            yield result, [path for path in undone if not fits(path, COMPILED)]
 
     def _run(self, command: Shell) -> CheckResult:
         self.app.progress.note(command.shown)
