@@ -7,6 +7,7 @@ or the configuration, and starts neither git nor anything else.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from irontree.domain.ids import typed_issue
 from irontree.errors import IrontreeError
 from irontree.store.layout import STATE_FOLDER, Layout
 
+_PLAIN: Final = re.compile(r"[\w.][\w.-]*")
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
@@ -40,13 +42,16 @@ def run(context: Context) -> int:
 
 
 def words_of(kind: str, folder: Path) -> tuple[str, ...]:
-    """The words of that kind in the repository that contains *folder*; none without one, or if it cannot be read."""
+    """The words of that kind in the repository that contains *folder*; none without one, or if it cannot be read.
+
+    Who wrote the repository may have named a check `$(…)`, which bash would run with a Tab: only plain words are given.
+    """
     folder = folder.resolve()
     root = next((place for place in (folder, *folder.parents) if (place / STATE_FOLDER).is_dir()), None)
     if root is None:
         return ()
     with suppress(IrontreeError, OSError):
-        return tuple(KINDS[kind](Layout(root)))
+        return tuple(filter(_PLAIN.fullmatch, KINDS[kind](Layout(root))))
     return ()
 
 

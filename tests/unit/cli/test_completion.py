@@ -51,6 +51,15 @@ def repository(tmp_path) -> Path:
     return state.parent
 
 
+@pytest.mark.parametrize("name", ["$(touch pwned)", "`touch pwned`", "${x:=$(touch pwned)}", "a b", "-x", "a;b"])
+def test_a_name_that_a_shell_would_do_something_with_is_no_word(repository, name):
+    """`compgen -W` expands its words: the repository of a stranger would run a program with a Tab."""
+    (repository / ".mino" / "config.yml").write_text(f"verify:\n  commands: [{{name: '{name}', run: x}}, plain-1.x]\n")
+    (repository / ".mino" / "loops" / f"{name}.yml").touch()
+    assert words("checks", repository) == ["plain-1.x"]
+    assert words("loops", repository) == ["2026-02-01-1200-bbbbbb", "2026-01-01-1200-aaaaaa"]
+
+
 def test_the_words_of_a_repository_are_read_from_its_files(repository):
     inside = repository / ".mino" / "sub"
     assert words("issues", inside) == ["2", "10"]
