@@ -39,7 +39,7 @@ def test_a_person_approves_sends_back_and_accepts_a_toy_in_the_browser(tmp_path,
         browser.answer(form, story.SEND_BACK, "Ada", Note=story.NOTE)
         form = browser.open_form(page)
         story.refuse_late(late)
-        story.find_question(project, person)
+        story.find_question(project, person, page)
         browser.answer(form, story.ACCEPT, "Ada")
         browser.ended_as(page, "Done")
         toy.settle()

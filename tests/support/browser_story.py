@@ -49,7 +49,7 @@ def live_through(project: Project, person: Person, intake: Page, picture: Camera
     expect(page.get_by_role("button", name="Resume")).to_be_visible()
     picture(page, "issue-run")
     look_at_loop(project, person, picture)
-    find_question(project, person)
+    find_question(project, person, page)
     form = browser.open_form(page)
     picture(page, "question")
     late = browser.open_form(person.open(page.url.removeprefix(person.base)))
@@ -104,13 +104,15 @@ def look_at_loop(project: Project, person: Person, picture: Camera) -> None:
     picture(page, "tree")
 
 
-def find_question(project: Project, person: Person) -> None:
-    """From the page of what needs you to the run that asks."""
+def find_question(project: Project, person: Person, asking: Page) -> None:
+    """From the page of what needs you to the run that asks, which *asking* shows; others may ask on that server too."""
+    run = asking.url.partition("/flow-run/")[2].partition("?")[0]
     page = person.open(f"/artifacts/key/{NEEDS_YOU}")
     page.locator("a[href*='/artifacts/artifact/']").first.click()
-    expect(page.get_by_role("row").filter(has_text=project.issue)).to_be_visible()
+    row = page.get_by_role("row").filter(has=page.locator(f"a[href*='{run}']"))
+    expect(row.filter(has_text=project.issue)).to_be_visible()
     with page.expect_popup() as opened:
-        page.get_by_role("link", name=re.compile("^Accept #")).click()
+        row.get_by_role("link", name=re.compile("^Accept #")).click()
     expect(opened.value.get_by_role("button", name="Resume")).to_be_visible()
     opened.value.close()
     page.close()
