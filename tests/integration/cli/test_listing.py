@@ -53,9 +53,14 @@ def everything(place: Path) -> dict[str, bytes]:
 def typed(words: list[str], folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "PREFECT_"))}
     command = [sys.executable, "-B", "-m", "irontree", *words]
-    given = kept | {"HOME": str(home), "PYTHONPYCACHEPREFIX": str(home.parent / "pyc")}
     return subprocess.run(
-        command, cwd=folder, env=given, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+        command,
+        cwd=folder,
+        env=kept | {"HOME": str(home)},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
     )
 
 
