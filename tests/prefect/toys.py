@@ -240,13 +240,13 @@ class Toy:
         return [row["name"] for row in self.steps(run_id, number)]
 
     def steps(self, run_id: UUID, number: int) -> list[dict[str, Any]]:
-        """The run's task runs, in order; the server records them a moment after they happened."""
+        """The run's task runs, in order; the server records them a moment after they happened, and then their states."""
         EventsWorker.drain_all(timeout=10)
         mine = {"flow_runs": {"id": {"any_": [str(run_id)]}}}
 
         def recorded() -> list[dict[str, Any]] | None:
             found = self.client.request("POST", "/task_runs/filter", json=mine).json()
-            return found if len(found) >= number and all(row["end_time"] for row in found) else None
+            return found if len(found) >= number and all(row["end_time"] and row["state"] for row in found) else None
 
         return sorted(wait_until(recorded), key=lambda row: row["start_time"])
 
