@@ -147,7 +147,7 @@ VERBS: Final = {
     "completion": Verb(
         run,
         argument(
-            "shell", choices=SHELLS, nargs="?", help="how to load its script: docs/how-to/complete-in-the-shell.md"
+            "shell", choices=SHELLS, nargs="?", help="how to load its script: docs/reference-cli.md"
         ),
         argument("--words", choices=tuple(KINDS), help=argparse.SUPPRESS),
     )
