@@ -146,9 +146,7 @@ def _functions(shell: str) -> str:
 VERBS: Final = {
     "completion": Verb(
         run,
-        argument(
-            "shell", choices=SHELLS, nargs="?", help="how to load its script: docs/reference-cli.md"
-        ),
+        argument("shell", choices=SHELLS, nargs="?", help="how to load its script: docs/reference-cli.md"),
         argument("--words", choices=tuple(KINDS), help=argparse.SUPPRESS),
     )
 }
