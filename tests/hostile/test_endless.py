@@ -15,7 +15,7 @@ from irontree.domain.text import without_secrets
 pytestmark = pytest.mark.timeout(40)
 LONG = 300_000
 COMMENT = 96_000
-"""Half as much again as GitHub takes for a comment (65,536). Reading a letter for each letter would still take minutes."""
+"""Half as much again as GitHub takes for a comment (65,536). Reading all of it for each letter would take minutes."""
 
 
 def repeated(text: str, length: int) -> str:

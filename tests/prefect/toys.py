@@ -240,7 +240,7 @@ class Toy:
         return [row["name"] for row in self.steps(run_id, number)]
 
     def steps(self, run_id: UUID, number: int) -> list[dict[str, Any]]:
-        """The run's task runs, in order; the server records them a moment after they happened, and then their states."""
+        """The run's task runs, in order; the server records them, and then their states, a moment later."""
         EventsWorker.drain_all(timeout=10)
         mine = {"flow_runs": {"id": {"any_": [str(run_id)]}}}
 
