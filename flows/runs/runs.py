@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -403,6 +403,11 @@ class FormQuestion:
         decision = self.schema["properties"]["decision"]
         return tuple(decision.get("enum") or [decision["const"]])
 
+    @property
+    def revision(self) -> str:
+        """What the form shows to be approved; empty if that is nothing."""
+        return _bound(self.schema["properties"]).partition(" at ")[2]
+
 
 def open_question(client: SyncPrefectClient, run_id: UUID) -> FormQuestion | None:
     """The run's open question; `None` if it is not suspended.
@@ -454,21 +459,21 @@ def _filled_in(client: SyncPrefectClient, run_id: UUID, key: str, payload: Mappi
     """The answer, with the approver under the name that binds the form *key* to its question."""
     stored = client.filter_flow_run_input(run_id, f"suspended-{key}-schema", 1, set())
     fields = stored[0].decoded_value["properties"] if stored else ()
-    bound = next((name for name in fields if name.startswith(APPROVER_OF)), "approver")
-    return {bound if name == "approver" else name: value for name, value in payload.items()}
+    return {_bound(fields) if name == "approver" else name: value for name, value in payload.items()}
+
+
+def _bound(fields: Iterable[str]) -> str:
+    return next((name for name in fields if name.startswith(APPROVER_OF)), "approver")
 
 
 def _open_key(run: FlowRun) -> str | None:
-    if run.state is None or not run.state.is_paused():
-        return None
-    return run.state.state_details.pause_key
+    return run.state.state_details.pause_key if run.state is not None and run.state.is_paused() else None
 
 
 # --- Waiting for another run by polling the log
 
 
 Found = TypeVar("Found")
-
 LOOK_AT_LOG_EVERY = 0.1
 ASK_EVERY = 2.0
 

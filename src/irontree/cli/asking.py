@@ -40,6 +40,7 @@ class OfferedForm:
 
     description: str
     choices: Collection[str]
+    revision: str
 
 
 def run(context: Context) -> int:
@@ -113,7 +114,8 @@ def ask(context: Context, app: App, waiting: Sequence[Question], screen: RichScr
         context.console.show(dict, [question_block(asked)])
         return REFUSED
     choices = offered(app, read_world(app), asked) if asked.issue_number else asked.choices()
-    form = OfferedForm(parts_of(question_text(app, asked)).lead, {choice.label for choice in choices})
+    lead = parts_of(question_text(app, asked)).lead
+    form = OfferedForm(lead, {choice.label for choice in choices}, asked.revision or "")
     answer = screen.ask(asked, form, asked.form_url or "", lambda: _is_open(app, asked))
     if answer is None:
         return OK if not _is_open(app, asked) else REFUSED

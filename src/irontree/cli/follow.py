@@ -46,13 +46,11 @@ KEY_WAIT = 0.3
 _PROMPTS: Final[dict[Need, str]] = {
     "count": "How many (1 to 50)",
     "amount": "How much more, with its unit",
-    "revision": "Revision that you approve",
     "note": "Note",
 }
 _WANTED: Final[dict[Need, str]] = {
     "count": "That is no whole number from 1 to 50.",
     "amount": "Say how much, with its unit: 5 USD, 200000 tokens or 2h, whichever is used up.",
-    "revision": "A revision is typed as it is shown: 8 characters, 0 to 9 and a to f, and those behind the hyphens.",
     "note": "A note is needed: it tells the next attempt what to change.",
 }
 """The message for an input that does not fit."""
@@ -74,6 +72,10 @@ class Form(Protocol):
     @property
     def choices(self) -> Collection[str]:
         """The labels of the choices that are offered."""
+
+    @property
+    def revision(self) -> str:
+        """What it shows to be approved; empty if that is nothing."""
 
 
 class PlainScreen:
@@ -148,9 +150,9 @@ class RichScreen:
         if chosen is None:
             return None
         choice, note = chosen
-        given: dict[Need, str] = {}
+        given: dict[Need, str] = {"revision": asked.revision}  # nobody types what is on the screen
         for need in choice.needs:
-            if need == "note":
+            if need in ("note", "revision"):
                 continue
             value = self._needed(need, still_open)
             if value is None:
@@ -159,13 +161,12 @@ class RichScreen:
         note = note or self._note(still_open, needed="note" in choice.needs)
         if note is None or not still_open():
             return None
-        count, revision = given.get("count"), given.get("revision")
         return Answer(
             choice.name,
             self._person,
             note=note,
-            count=int(count) if count else None,
-            revision=revision,
+            count=int(given["count"]) if "count" in given else None,
+            revision=(given["revision"] or None) if "revision" in choice.needs else None,
             amount=given.get("amount"),
             question=question.key,
         )
@@ -204,7 +205,7 @@ class RichScreen:
         return None
 
     def _needed(self, need: Need, still_open: StillOpen) -> str | None:
-        """Ask for a number, an amount or a revision until the input is valid."""
+        """Ask for a number or an amount until the input is valid."""
         found = self._read(_PROMPTS[need], _WANTED[need], lambda typed: fits(need, typed.strip().lower()), still_open)
         return found and found.strip().lower()
 

@@ -33,7 +33,8 @@ def question(reason: str) -> Question:
 
 def asked(question: Question, description: str = "# Accept #7?") -> Form:
     labels = [choice.label for choice in question.rule.choices if not choice.special]
-    return Form(uuid.uuid4(), "issue-7-3", description, make_form("Decide", labels).model_json_schema())
+    form = make_form("Decide", labels, question=question.key, revision="c8b7d960")
+    return Form(uuid.uuid4(), "issue-7-3", description, form.model_json_schema())
 
 
 class Output(io.StringIO):
@@ -164,8 +165,9 @@ def test_an_amount_that_is_needed_is_asked_for_until_it_has_a_unit(keyboard, out
     assert "with its unit" in output.getvalue()
 
 
-def test_a_revision_that_is_needed_is_asked_for_until_it_is_one(ask):
-    assert ask("reapproval_required", "approve", "yes", "C8B7D960", "").revision == "c8b7d960"
+def test_what_is_approved_is_what_the_form_shows_and_nobody_types_it(ask):
+    assert ask("reapproval_required", "approve", "").revision == "c8b7d960"
+    assert ask("pending_acceptance", "accept", "").revision is None
 
 
 def test_an_answer_from_elsewhere_ends_the_asking(ask, output):
