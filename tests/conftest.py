@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import certifi
@@ -146,3 +147,13 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host in {"localhost", socket.gethostname()}
+
+
+@pytest.fixture
+def home_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for homes. A sandbox takes none below /dev, where CI may keep its temporary files."""
+    if not tmp_path.is_relative_to("/dev"):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        yield Path(folder)

@@ -82,8 +82,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path) -> Bench:
-    return Bench(tmp_path)
+def bench(home_folder) -> Bench:
+    return Bench(home_folder)
 
 
 @each

@@ -51,8 +51,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path):
-    return Stage(tmp_path)
+def stage(home_folder):
+    return Stage(home_folder)
 
 
 @pytest.mark.parametrize(
