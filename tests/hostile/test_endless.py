@@ -14,12 +14,10 @@ from irontree.domain.text import without_secrets
 
 pytestmark = pytest.mark.timeout(40)
 LONG = 300_000
-COMMENT = 96_000
-"""Half as much again as GitHub takes for a comment (65,536). Reading all of it for each letter would take minutes."""
 
 
-def repeated(text: str, length: int) -> str:
-    return text * (length // len(text))
+def repeated(text: str) -> str:
+    return text * (LONG // len(text))
 
 
 @pytest.mark.parametrize(
@@ -40,14 +38,14 @@ def repeated(text: str, length: int) -> str:
     ],
 )
 def test_a_line_that_may_begin_a_secret_everywhere_is_read_once(begun):
-    line = repeated(begun, LONG)
+    line = repeated(begun)
     assert len(without_secrets(line)) <= len(line)
     assert list(added_secrets("a.env", "", line)) == []
 
 
 @pytest.mark.parametrize("begun", ["<div \n\n", '<div x="\n\n<b>\n\n'])
 def test_a_comment_of_tags_without_an_end_is_read_once(begun):
-    assert not any(lines_said(f"{repeated(begun, COMMENT)}\n\n/approve", "/"))
+    assert not any(lines_said(f"{repeated(begun)}\n\n/approve", "/"))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +76,7 @@ def test_a_comment_of_tags_without_an_end_is_read_once(begun):
     ],
 )
 def test_a_comment_that_may_be_a_mail_everywhere_is_read_once(begun):
-    assert not any(lines_said(f"x\n{repeated(begun, COMMENT)}:\n\n{repeated('-', COMMENT)}\n$$\n\n/approve", "/"))
+    assert not any(lines_said(f"x\n{repeated(begun)}:\n\n{repeated('-')}\n$$\n\n/approve", "/"))
 
 
 @pytest.mark.parametrize("name", ["evil.pth", "evil.dist-info/direct_url.json"])

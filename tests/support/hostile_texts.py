@@ -44,7 +44,7 @@ HOSTILE = {
     ),
     "badges": "\N{CROSS MARK} \N{WHITE HEAVY CHECK MARK} \N{WARNING SIGN}\ufe0f done",
     "unicode": "\N{PALM TREE} \N{LATIN SMALL LETTER E}\N{COMBINING ACUTE ACCENT} \N{ZERO WIDTH SPACE} 要求",
-    "large": "word " * 14_000,
-    "one large word": "x" * 70_000,
+    "large": "word " * 20_000,
+    "one large word": "x" * 100_000,
     "many lines": "\n" * 10_000,
 }
