@@ -256,7 +256,7 @@ _ESCAPED = (
     *(rf"[\[;]{number}[mK]" for number in ("", r"\d", r"\d\d", r"\d\d\d")),
 )
 _BEGINS = f"(?:(?<![A-Za-z0-9])|{'|'.join(f'(?<={escape})' for escape in _ESCAPED)})"
-# No token is shorter or begins with other characters: this alone passes over most places of a text, six times faster.
+# No token is shorter or begins with other characters: this passes over most places of a text at once.
 _LONG_ENOUGH = r"(?=[A-Za-z0-9_.:/=+-]{14})"
 _TOKEN = f"{_LONG_ENOUGH}{_BEGINS}(?:{'|'.join(_SHAPES)})"
 _KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
