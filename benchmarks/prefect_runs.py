@@ -22,7 +22,7 @@ from prefect.deployments.runner import RunnerDeployment
 from benchmarks.programs import HERE
 from benchmarks.projects import publish, publish_task
 from irontree.app import App
-from irontree.flows.runs import runs
+from irontree.flows.runs import forms, runs
 from irontree.flows.runs.recovery import start_issue, start_loop
 from irontree.flows.runs.runs import issue_key
 from irontree.flows.serve.serving import Served, Serving, deployments_of
@@ -118,10 +118,10 @@ def time_resume_ours(app: App, title: str) -> float:
         start_loop(app, loop_id)
         state = _once(lambda: next((s for s in read_world(app).states.values() if s.task_key == title), None))
         asking = _once(lambda: runs.find_run(client, issue_key(app, state)))
-        form = _once(lambda: runs.open_question(client, asking.id))
+        form = _once(lambda: forms.open_question(client, asking.id))
         before, began = read_world(app).state(state.issue_number).sequence, time.time()
         payload = {"decision": form.choices[0], "approver": "benchmark", "note": ""}
-        runs.answer_form(client, asking.id, payload, key=form.key)
+        forms.answer_form(client, asking.id, payload, key=form.key)
         _once(lambda: read_world(app).state(state.issue_number).sequence > before)
         seconds = time.time() - began
         _once(lambda: read_loop(app, loop_id).entity.status == "completed")
@@ -135,9 +135,9 @@ def time_resume_bare() -> float:
         made = runs.ensure_run(
             client, client.read_deployment_by_name(f"bare-question/{BARE}").id, key=str(uuid4()), parameters={}
         )
-        form = _once(lambda: runs.open_question(client, made.id))
+        form = _once(lambda: forms.open_question(client, made.id))
         began = time.time()
-        runs.answer_form(client, made.id, {"decision": "yes"}, key=form.key)
+        forms.answer_form(client, made.id, {"decision": "yes"}, key=form.key)
         ended = _finished(client, made.id).end_time
     return ended.timestamp() - began if ended else float("nan")
 

@@ -28,8 +28,8 @@ from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, UNITS, Unit
 from irontree.domain.halt import VALUES, Choice
 from irontree.errors import in_words
+from irontree.flows.runs.forms import APPROVER_OF, BOUND
 from irontree.flows.runs.recovery import pages_of_issues
-from irontree.flows.runs.runs import APPROVER_OF
 from irontree.flows.server.listening import serves_one_user
 from irontree.services.answers.answers import NOT_TAKEN, Answer
 from irontree.services.questions.listing import offered, revision_now
@@ -58,7 +58,6 @@ _FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
         for unit in UNITS
     },
 }
-_BOUND: Final = re.compile(rf"{APPROVER_OF}(?P<question>\S+)(?: at (?P<revision>\S+))?")
 OUT_OF_DATE: Final = "This form is out of date: load the page again, and answer what it asks now"
 
 
@@ -66,7 +65,7 @@ def unbound(given: Mapping[str, Any]) -> dict[str, Any]:
     """The answer with question and revision in fields of their own, from the name of the approver's field."""
     values = dict(given)
     for name, approver in given.items():
-        if found := _BOUND.fullmatch(name):
+        if found := BOUND.fullmatch(name):
             del values[name]
             return {"question": found["question"], "revision": found["revision"] or "", "approver": approver} | values
     return values

@@ -24,6 +24,7 @@ from irontree.app import App
 from irontree.domain.decide import is_due
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, Cancelled, IrontreeError, LogDamaged, Refused, ServerUnavailable, in_words
+from irontree.flows.runs.forms import open_question
 from irontree.flows.runs.needs_you import show_needs_you
 from irontree.flows.runs.runs import (
     RunInfo,
@@ -37,7 +38,6 @@ from irontree.flows.runs.runs import (
     issue_tag,
     loop_key,
     mark_ended,
-    open_question,
     reschedule,
     supersede,
     suspended_runs,

@@ -10,7 +10,7 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +33,6 @@ from prefect.client.schemas.filters import (
     FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
-from prefect.client.schemas.responses import OrchestrationResult, SetStateStatus
 from prefect.client.schemas.sorting import DeploymentSort, FlowRunSort
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import get_current_settings
@@ -42,7 +41,7 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Scheduled
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.state import TaskState
-from irontree.errors import AnswerRefused, ServerUnavailable
+from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import LOOPBACK_NAMES
 from irontree.http_client import Unreachable
 from irontree.services.views.history import page_of_run
@@ -378,102 +377,11 @@ def info_of(run: FlowRun) -> RunInfo:
     )
 
 
-# --- The gate from outside: reading and answering a suspended run's question (terminal, comments, tests)
-
-
-APPROVER_OF = "approver of "
-"""Begins the name of the field that binds a form to its question; the question's key follows."""
-NOT_ASKED_YET = "Run input schema not found."
-"""Prefect sets a run's state some 50 ms before it stores the form."""
-FORM_PATIENCE = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class FormQuestion:
-    """What a suspended run asks: Markdown, and the JSON schema of the answer."""
-
-    run_id: UUID
-    key: str
-    description: str
-    schema: Mapping[str, Any]
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The decisions to choose from."""
-        decision = self.schema["properties"]["decision"]
-        return tuple(decision.get("enum") or [decision["const"]])
-
-    @property
-    def revision(self) -> str:
-        """What the form shows to be approved; empty if that is nothing."""
-        return _bound(self.schema["properties"]).partition(" at ")[2]
-
-
-def open_question(client: SyncPrefectClient, run_id: UUID) -> FormQuestion | None:
-    """The run's open question; `None` if it is not suspended.
-
-    Also `None` until the whole form is stored (the state comes first, then the schema, then the text); if the
-    process died before that, `runs.reschedule` makes it ask again.
-    """
-    if (key := _open_key(client.read_flow_run(run_id))) is None:
-        return None
-    rows = {row.key: row for row in client.filter_flow_run_input(run_id, f"suspended-{key}-", 200, set())}
-    schema, description = (rows.get(f"suspended-{key}-{part}") for part in ("schema", "description"))
-    if schema is None or description is None:
-        return None
-    return FormQuestion(run_id, key, description.decoded_value, schema.decoded_value)
-
-
-def answer_form(client: SyncPrefectClient, run_id: UUID, payload: Mapping[str, Any], *, key: str) -> None:
-    """Answer the question *key* of the run as its browser form does; the first valid answer counts.
-
-    Its field `approver` is named as the open form does. Raises AnswerRefused, with the server's reason, when that
-    question is not open (any more) or the answer does not fit its form; the run then waits on.
-    """
-    deadline = time.monotonic() + FORM_PATIENCE
-    while (reason := _resume(client, run_id, payload, key)) == NOT_ASKED_YET and time.monotonic() < deadline:
-        time.sleep(0.05)
-    if reason:
-        raise AnswerRefused(
-            f"The answer was not taken: {reason.removeprefix('Reason: ')}",
-            remedy="`irontree status` shows what is asked.",
-        )
-
-
-def _resume(client: SyncPrefectClient, run_id: UUID, payload: Mapping[str, Any], key: str) -> str | None:
-    """Try once; returns the reason of a refusal."""
-    if _open_key(client.read_flow_run(run_id)) != key:
-        return "this question is not open any more"
-    try:
-        result: OrchestrationResult[Any] = client.resume_flow_run(run_id, _filled_in(client, run_id, key, payload))
-    except PrefectHTTPStatusError as error:
-        if error.response.status_code != HTTPStatus.CONFLICT:
-            raise
-        return "it was answered already"
-    if result.status is SetStateStatus.ACCEPT:
-        return None
-    return str(getattr(result.details, "reason", None) or result.status.value)
-
-
-def _filled_in(client: SyncPrefectClient, run_id: UUID, key: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer, with the approver under the name that binds the form *key* to its question."""
-    stored = client.filter_flow_run_input(run_id, f"suspended-{key}-schema", 1, set())
-    fields = stored[0].decoded_value["properties"] if stored else ()
-    return {_bound(fields) if name == "approver" else name: value for name, value in payload.items()}
-
-
-def _bound(fields: Iterable[str]) -> str:
-    return next((name for name in fields if name.startswith(APPROVER_OF)), "approver")
-
-
-def _open_key(run: FlowRun) -> str | None:
-    return run.state.state_details.pause_key if run.state is not None and run.state.is_paused() else None
-
-
 # --- Waiting for another run by polling the log
 
 
 Found = TypeVar("Found")
+
 LOOK_AT_LOG_EVERY = 0.1
 ASK_EVERY = 2.0
 

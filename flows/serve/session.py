@@ -17,19 +17,10 @@ from uuid import UUID
 from irontree.app import App
 from irontree.domain.decide import COMMENTS_EVERY
 from irontree.errors import Busy, IrontreeError, ServerUnavailable
+from irontree.flows.runs.forms import FormQuestion as Asked
+from irontree.flows.runs.forms import answer_form, open_question
 from irontree.flows.runs.recovery import NOBODY_STARTS, WORKERS_START, mark_dead_runs, newest_run, take_up, tidy
-from irontree.flows.runs.runs import FormQuestion as Asked
-from irontree.flows.runs.runs import (
-    RunInfo,
-    answer_form,
-    connect,
-    deployment_id,
-    find_run,
-    issue_key,
-    open_question,
-    taken_up,
-    url_for,
-)
+from irontree.flows.runs.runs import RunInfo, connect, deployment_id, find_run, issue_key, taken_up, url_for
 from irontree.flows.serve.chores import CommentWatch
 from irontree.flows.serve.serving import Serving, deployments_of
 from irontree.flows.server.connection import ServerState

@@ -16,8 +16,8 @@ import pytest
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.runs import runs
+from irontree.flows.runs.forms import open_question
 from irontree.flows.runs.recovery import newest_run, start_what_waits
-from irontree.flows.runs.runs import open_question
 from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.connection import ServerState, local_environment
 from irontree.flows.server.credentials import read_password

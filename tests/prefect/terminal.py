@@ -14,7 +14,7 @@ from pathlib import Path
 from irontree.app import App
 from irontree.cli.answer import prepare
 from irontree.cli.follow import Follower, ShownSoFar, StillOpen
-from irontree.flows.runs.runs import FormQuestion as Asked
+from irontree.flows.runs.forms import FormQuestion as Asked
 from irontree.flows.serve.session import TerminalSession
 from irontree.services.answers.answers import Answer
 from irontree.services.questions.questions import Question

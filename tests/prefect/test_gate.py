@@ -10,7 +10,7 @@ from prefect.states import Cancelled, Scheduled
 
 from irontree.errors import AnswerRefused
 from irontree.flows.runs import runs
-from irontree.flows.runs.runs import answer_form, open_question
+from irontree.flows.runs.forms import answer_form, open_question
 from tests.prefect.harness import deploy, drive, logs
 from tests.prefect.sample_flows import QUESTION, question
 

@@ -12,8 +12,7 @@ from prefect.client.schemas.filters import ArtifactCollectionFilter, ArtifactCol
 from prefect.states import Cancelled, Failed
 
 from irontree.errors import AnswerRefused
-from irontree.flows.runs import runs
-from irontree.flows.runs import runs as questions
+from irontree.flows.runs import forms, runs
 from irontree.flows.runs.recovery import wake
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.views.history import NEEDS_YOU
@@ -166,7 +165,7 @@ def test_an_answer_to_an_earlier_asking_is_refused_and_the_question_stays_open(s
     runs.reschedule(client, asked)
     assert standing.drive(asked).name == "Suspended"
     with pytest.raises(AnswerRefused, match="not open any more"):
-        questions.answer_form(client, asked, {"decision": ACCEPT, "approver": "Ada"}, key=earlier)
+        forms.answer_form(client, asked, {"decision": ACCEPT, "approver": "Ada"}, key=earlier)
     assert standing.asked(asked).key != earlier
 
 
@@ -174,7 +173,7 @@ def test_a_form_that_was_left_open_in_a_browser_is_no_answer_to_the_next_questio
     """Prefect's pages do not say which question they answer; our forms do."""
     left_open = {"decision": ACCEPT, "approver of issue-1-2-pending-acceptance": "Ada"}
     with pytest.raises(AnswerRefused, match="This form is out of date"):
-        questions.answer_form(client, asked, left_open, key=standing.asked(asked).key)
+        forms.answer_form(client, asked, left_open, key=standing.asked(asked).key)
     assert standing.asked(asked).choices == (ACCEPT, SEND_BACK)
 
 
@@ -216,7 +215,7 @@ def test_an_answer_from_the_command_line_wakes_the_run_which_does_not_ask_again(
     answered_on_the_command_line(toy, "accept", "eve")
     assert [run.id for run in wake(toy.app, 1)] == [run_id]
     with pytest.raises(AnswerRefused):
-        questions.answer_form(client, run_id, {"decision": SEND_BACK, "approver": "Ada", "note": "no"}, key=key)
+        forms.answer_form(client, run_id, {"decision": SEND_BACK, "approver": "Ada", "note": "no"}, key=key)
     assert toy.drive(run_id).name == "Done"
     assert toy.events()[-2:] == ["checkup_accept_recorded", "checkup_done"]
 

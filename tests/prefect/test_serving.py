@@ -21,7 +21,7 @@ from prefect.states import Scheduled
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.runs import runs
-from irontree.flows.runs.runs import answer_form, open_question
+from irontree.flows.runs.forms import answer_form, open_question
 from irontree.flows.serve.forking import FLOW, FORK_SERVER, FORKS
 from irontree.flows.serve.serving import POOL, Served, Serving, close_queue, drop_missed
 from tests.prefect.harness import logs as stored_logs

@@ -30,10 +30,10 @@ from irontree.flows.issue import issue
 from irontree.flows.janitor import janitor
 from irontree.flows.loop import loop
 from irontree.flows.reconcile import reconcile
-from irontree.flows.runs import runs
-from irontree.flows.runs import runs as questions
+from irontree.flows.runs import forms, runs
+from irontree.flows.runs.forms import FormQuestion
 from irontree.flows.runs.recovery import newest_run, start_issue, take_up
-from irontree.flows.runs.runs import FormQuestion, RunInfo
+from irontree.flows.runs.runs import RunInfo
 from irontree.services.answers.approve import approve
 from irontree.services.execution.publish import publish
 from irontree.services.loops.loop import Loop, read_loop
@@ -170,7 +170,7 @@ class Toy:
     def answer(self, run_id: UUID, decision: str, note: str = "", **more: Any) -> None:
         """Fill in the form that is open, as somebody in the browser."""
         payload = {"decision": decision, "approver": "Ada", "note": note, **more}
-        questions.answer_form(self.client, run_id, payload, key=self.asked(run_id).key)
+        forms.answer_form(self.client, run_id, payload, key=self.asked(run_id).key)
 
     def go(self, loop_id: str) -> RunInfo:
         """Let the loop go as far as it does, and see where its run ended; somebody has to serve the toy."""
@@ -201,7 +201,7 @@ class Toy:
 
     def asked(self, run_id: UUID) -> FormQuestion:
         """What the run asks; its form is stored a moment after the run is suspended."""
-        return wait_until(lambda: questions.open_question(self.client, run_id), patience=10)
+        return wait_until(lambda: forms.open_question(self.client, run_id), patience=10)
 
     def state(self, number: int = 1) -> TaskState:
         return read_world(self.app).state(number)

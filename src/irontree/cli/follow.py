@@ -39,7 +39,8 @@ from irontree.services.views.history import results_at, say_issue_event, say_loo
 from irontree.services.views.overview import title_of
 
 if TYPE_CHECKING:
-    from irontree.flows.runs.runs import FormQuestion, RunInfo
+    from irontree.flows.runs.forms import FormQuestion
+    from irontree.flows.runs.runs import RunInfo
     from irontree.flows.serve.session import TerminalSession
 
 KEY_WAIT = 0.3
@@ -146,13 +147,12 @@ class RichScreen:
             self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
         legal = _legal(question, asked)
         forget_keys(self._keys)
-        chosen = self._choose(legal, self._looks(question), still_open)
-        if chosen is None:
+        if (chosen := self._choose(legal, self._looks(question), still_open)) is None:
             return None
         choice, note = chosen
-        given: dict[Need, str] = {"revision": asked.revision}  # nobody types what is on the screen
+        given: dict[Need, str] = {}
         for need in choice.needs:
-            if need in ("note", "revision"):
+            if need in ("note", "revision"):  # the one comes last, the other is on the screen
                 continue
             value = self._needed(need, still_open)
             if value is None:
@@ -166,7 +166,7 @@ class RichScreen:
             self._person,
             note=note,
             count=int(given["count"]) if "count" in given else None,
-            revision=(given["revision"] or None) if "revision" in choice.needs else None,
+            revision=(asked.revision or None) if "revision" in choice.needs else None,
             amount=given.get("amount"),
             question=question.key,
         )

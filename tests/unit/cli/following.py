@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from irontree.cli.answer import prepare
 from irontree.cli.follow import Follower, ShownSoFar
 from irontree.errors import AnswerRefused
-from irontree.flows.runs.runs import FormQuestion as Form
+from irontree.flows.runs.forms import FormQuestion as Form
 from irontree.flows.runs.runs import RunInfo
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop
 from irontree.services.loops import loop as loops

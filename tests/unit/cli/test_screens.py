@@ -17,7 +17,7 @@ from irontree.cli.follow import PlainScreen, RichScreen
 from irontree.cli.looking import Look, show_text
 from irontree.domain.halt import AGENT_BUDGET, RULE
 from irontree.flows.gate import make_form, with_page
-from irontree.flows.runs.runs import FormQuestion as Form
+from irontree.flows.runs.forms import FormQuestion as Form
 from irontree.services.questions.pages import CHOICES
 from irontree.services.questions.questions import Question
 

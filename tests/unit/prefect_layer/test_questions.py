@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from irontree.flows.gate import make_form
-from irontree.flows.runs.runs import FormQuestion
+from irontree.flows.runs.forms import FormQuestion
 
 
 @pytest.mark.parametrize("choices", [("accept", "send back", "skip"), ("stop",)])
