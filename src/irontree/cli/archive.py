@@ -13,8 +13,8 @@ from typing import Any, Final
 from irontree import __version__
 from irontree.app import App, SystemClock
 from irontree.bootstrap import open_set_aside, results_of
+from irontree.cli.console import says_yes
 from irontree.cli.context import Context, Verb
-from irontree.cli.drive import says_yes
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing, next_commands, soundness
 from irontree.cli.parser import JSON, UsageError, argument, wait
 from irontree.domain import typed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import termios
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -162,3 +163,21 @@ def forget_keys(keys: TextIO) -> None:
     """Drop what was typed before a question was shown: it cannot be meant as its answer."""
     if keys.isatty():
         termios.tcflush(keys, termios.TCIFLUSH)
+
+
+_YES: Final = frozenset({"y", "yes"})
+_NO: Final = frozenset({"n", "no"})
+
+
+def says_yes(console: Console, prompt: str, *, unless_told: str = "") -> bool:
+    """Ask until the answer is yes or no; end of input (Ctrl-D) is no, Enter alone what is *unless_told*."""
+    while True:
+        forget_keys(sys.stdin)
+        try:
+            typed = input(prompt).strip()
+        except EOFError:
+            return False
+        answer = typed.lower() or unless_told
+        if answer in _YES | _NO:
+            return answer in _YES
+        console.write(f"“{printable(typed)}” is neither yes nor no.\n")

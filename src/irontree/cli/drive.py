@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared
-from irontree.cli.console import Console, forget_keys, show_markdown
+from irontree.cli.console import Console, says_yes, show_markdown
 from irontree.cli.context import Context, program_for
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
 from irontree.cli.trial import offer_trial
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
-from irontree.domain.text import few, one_line, printable, shell_path, shell_word
+from irontree.domain.text import few, one_line, shell_path, shell_word
 from irontree.domain.values import short_sha
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
 from irontree.flows.server.connection import (
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 
 APPROVE: Final = argument("--approve", metavar="NAME", help="approve exactly what has this name, for scripts")
-YES: Final = frozenset({"y", "yes"})
-NO: Final = frozenset({"n", "no"})
 
 
 def ask_for_approval(
@@ -125,19 +123,6 @@ def show_published(context: Context, tasks: Iterable[tuple[int, str, PlanNode]])
     if ready:
         context.console.write(f"Next: irontree run issue-{min(ready)}\n")
     return OK
-
-
-def says_yes(console: Console, prompt: str) -> bool:
-    """Ask until the answer is yes or no; end of input (Ctrl-D) is no. Earlier keystrokes are dropped."""
-    while True:
-        forget_keys(sys.stdin)
-        try:
-            typed = input(prompt).strip()
-        except EOFError:
-            return False
-        if typed.lower() in YES | NO:
-            return typed.lower() in YES
-        console.write(f"“{printable(typed)}” is neither yes nor no.\n")
 
 
 # --- Local mode: the server, this repository's flows, and the loop on screen (rulings, Local mode)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from irontree.app import App
-from irontree.cli.console import Console, forget_keys
+from irontree.cli.console import Console, says_yes
 from irontree.cli.output import Cell, OutputBlock, TextLines
 from irontree.domain.checks import CheckResult, configured_checks, excerpt, trouble_without_work
 from irontree.domain.plan import ExecutionPolicy
@@ -19,11 +18,10 @@ from irontree.services.execution.trial import top_level, try_checks
 
 WAIT_SECONDS: Final = 10
 """How long a command waits for another process to release the driver lock."""
-_NO = frozenset({"n", "no"})
 
 
 def offer_trial(console: Console, app: App, policy: ExecutionPolicy) -> None:
-    """Offer to run set-up and checks once, before the user approves; they run only after a yes."""
+    """Offer to run set-up and checks once, before the user approves; they run only after a yes or Enter."""
     commands = [*policy.workspace.setup]
     commands += [check.run for check in configured_checks(policy, top_level(app.repository.root))]
     if not commands:
@@ -31,12 +29,7 @@ def offer_trial(console: Console, app: App, policy: ExecutionPolicy) -> None:
     console.write("\nThese commands can be tried once before you decide, without any change of the code:\n")
     for command in commands:
         console.write(f"  {printable(command)}\n")
-    forget_keys(sys.stdin)
-    try:
-        typed = input("Try these commands now? [Y/n] ").strip().lower()
-    except EOFError:
-        return
-    if typed not in _NO:
+    if says_yes(console, "Try these commands now? [Y/n] ", unless_told="yes"):
         _show(console, app, policy)
 
 

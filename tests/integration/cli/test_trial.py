@@ -87,8 +87,9 @@ def test_doctor_runs_the_checks_if_it_is_told_to_and_shows_what_they_print(tried
 TRY, APPROVE = "Try these commands now? [Y/n] ", "Approve and publish? [yes/no] "
 
 
-def at_a_terminal(shell, answers: dict[str, str], *words: str) -> str:
-    """What a program prints that is started at a terminal where each question is answered by what is given for it."""
+def at_a_terminal(shell, given: dict[str, str], *words: str) -> str:
+    """What a program prints that is started at a terminal where each question is answered by the next line for it."""
+    answers = {question: iter(lines.split("\n")) for question, lines in given.items()}
     ours, theirs = pty.openpty()
     program = Path(sys.executable).parent / "irontree"
     with subprocess.Popen(
@@ -100,7 +101,7 @@ def at_a_terminal(shell, answers: dict[str, str], *words: str) -> str:
             said += more
             for question, answer in answers.items():
                 if said.endswith(question):
-                    os.write(ours, f"{answer}\n".encode())
+                    os.write(ours, f"{next(answer)}\n".encode())
     os.close(ours)
     return said
 
@@ -111,6 +112,8 @@ def test_at_a_terminal_the_commands_are_offered_before_the_approval_and_run_only
     assert TRY in at_a_terminal(shell, {TRY: "n", APPROVE: "no"}, "task", "NEW.md", "--stepwise")
     said = at_a_terminal(shell, {APPROVE: "no"}, "task", "NEW.md", "--stepwise", "--no-preflight")
     assert TRY not in said
+    said = at_a_terminal(shell, {TRY: "maybe\nn", APPROVE: "no"}, "task", "NEW.md", "--stepwise")
+    assert "“maybe” is neither yes nor no" in said
     assert not (tmp_path / "ran").exists()
     said = at_a_terminal(shell, {TRY: "", APPROVE: "no"}, "task", "NEW.md", "--stepwise")
     assert "fails" in said.partition(TRY)[2]
