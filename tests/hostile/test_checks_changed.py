@@ -168,6 +168,20 @@ def test_a_new_file_that_is_taken_in_the_place_of_the_checks_waits_for_a_person(
     assert f"checks: {path}; with these files as they were" in scene.last().told.reasons[0]
 
 
+@pytest.mark.parametrize(
+    "command", ['test "$(sh ci/verify.sh)" = ok', 'sh "${CI_DIR:-.}/ci/verify.sh"', "bash -c 'ci/verify.sh;true'"]
+)
+def test_a_script_that_a_command_runs_in_a_roundabout_way_waits_for_a_person(scene, command):
+    script = "ci/verify.sh"
+    scene.repository.remote["main"] = commit_here(scene.repository, {script: b"exit 1\n"})
+    scene.checks = ScriptedCheckRunner(lambda command, workspace: int("exit 1" in (workspace / script).read_text()))
+    scene.publish(f"# Toy\n\n## Greeting\n\n- [ ] says hello `$ {command}`\n")
+    scene.agent = ScriptedAgent(lambda task: (task.workspace / script).write_text("echo ok\n") and None)
+    run(scene.app, 1)
+    assert verify(scene.app, 1).last_event == "verify_pending_acceptance"
+    assert f"checks: {script}; with these files as they were" in scene.last().told.reasons[0]
+
+
 SUITE = "tests/test_greet.py"
 
 

@@ -59,6 +59,15 @@ _COMPARE: Final = ("diff", "cmp", "comm", "sdiff")
 """Programs whose operands say what is right."""
 _JUDGE: Final = (*_COMPARE, "grep", "egrep", "fgrep", "rg", "jq", "wc")
 """Programs that judge what another one prints."""
+_READERS: Final = names(
+    """
+    test [ [[ ls stat file cat head tail wc jq echo printf grep egrep fgrep rg git shellcheck shfmt ruff mypy flake8
+    pylint black isort eslint prettier markdownlint yamllint gofmt
+    """
+)
+"""Programs that look at files, and run none."""
+_PATH: Final = re.compile(r"[\w./@+-]+")
+_SUBSTITUTED: Final = re.compile(r"\$\(.*\)", re.DOTALL)
 _CHECKS: Final = re.compile(
     r"(?i)\.sh$|(?:^|[/_.-])(?:checks?|tests?|verif\w*|lint\w*|accept\w*|ci|specs?|e2e|scripts?|tools?)(?=[/_.-]|$)"
 )
@@ -100,6 +109,8 @@ class Named:
 
     run: set[str] = field(default_factory=set)
     """What is run or says what is run; patterns too."""
+    written: set[str] = field(default_factory=set)
+    """Files that stand anywhere in a line and may be run by it, in a way that is not read here."""
     tests: set[str] = field(default_factory=set)
     """Files and folders that a program of tests is told to run."""
     targets: set[str] = field(default_factory=set)
@@ -150,22 +161,47 @@ class _Line:
         commands = _commands(line)
         for command in commands:
             self._take(command)
+        for command in commands:
+            self._named.written |= self._written(command)
         words = [word for command in commands for word in command.words]
         if any(_runs_what_it_is_given(command.words) for command in commands):
             self._named.run |= self._existing(words)
         run = [path for path in self._named.run if "$" in path]
         self._named.run |= {pattern for path in run if (pattern := _VARIABLE.sub("*", path)).strip("*/.")}
         if any(not _VARIABLE.sub("", path).strip("/.") for path in run):
-            self._named.run |= self._paths(
+            self._named.run |= self._existing(words) | self._paths(
                 word for command in commands if command.words[:1] == ("for",) for word in command.words[3:]
             )
+
+    def _written(self, command: _Command) -> set[str]:
+        """Files that look like checks, or are written as programs (`./gate`), wherever they stand in a command.
+
+        A shell has more ways to run a file than are read here: options of unknown wrappers, substitutions in quotes,
+        variables, traps. What it prints to another program is the work, unless it looks like a check.
+        """
+        programs = [_program(word) for word in command.words if word not in _KEYWORDS and "=" not in word]
+        looks = bool(programs) and programs[0] in _READERS
+        found = set[str]()
+        for word in command.words:
+            if looks and not _SUBSTITUTED.search(word) and ";" not in word:
+                continue
+            text = _VARIABLE.sub(" ", word)
+            found |= {path for path in self._paths(_PATH.findall(text)) if _CHECKS.search(path)}
+            if not command.judged:
+                outside = _PATH.findall(_SUBSTITUTED.sub(" ", text))
+                found |= self._paths(path for path in outside if path.startswith("./"))
+        return found & set(self._files)
 
     def _take(self, command: _Command) -> None:
         words = list(self._assigned(command.words))
         if not words:
             return
         called = [_program(word) for word in words]
-        moved = words[1:2] if words[0] in _MOVES else list(_values(words, _MOVES_BY))
+        moved = (
+            [word for word in words[1:] if not word.startswith("-")][:1]
+            if words[0] in _MOVES
+            else list(_values(words, _MOVES_BY))
+        )
         self._places |= self._paths(moved)
         run = [words[0], *_configuration(words, called)]
         modules = [] if any(name in _INTERPRETERS for name in called) else list(_modules(words))

@@ -158,7 +158,8 @@ class Guarded:
         own = (*node.verification, *(criterion.command for criterion in node.criteria if criterion.command))
         self._approved = named_by(approved, files, self._folders)
         self._named = named_by((*approved, *own), files, self._folders)
-        self._run, self._run_anew = _one_of(tuple(self._named.run)), _one_of(tuple(self._approved.run))
+        written = (path for path in self._named.written if not fits(path.lower(), TESTS))  # those are tests
+        self._run, self._run_anew = _one_of((*self._named.run, *written)), _one_of(tuple(self._approved.run))
         self._hidden = {*_TOOLS, *self._approved.modules, *standard} - {"test"}  # a usual folder
         """Modules in whose place there must be no other: what checks are run by, and all that those import."""
 
