@@ -256,9 +256,10 @@ _ESCAPED = (
     *(rf"[\[;]{number}[mK]" for number in ("", r"\d", r"\d\d", r"\d\d\d")),
 )
 _BEGINS = f"(?:(?<![A-Za-z0-9])|{'|'.join(f'(?<={escape})' for escape in _ESCAPED)})"
-# No token is shorter or begins with other characters: this passes over most places of a text at once.
-_LONG_ENOUGH = r"(?=[A-Za-z0-9_.:/=+-]{14})"
-_TOKEN = f"{_LONG_ENOUGH}{_BEGINS}(?:{'|'.join(_SHAPES)})"
+# No token is shorter or begins with other characters, and no escape is longer: this passes over most places of a text,
+# and over those inside a long word, at once.
+_MAY_BEGIN = r"(?=[A-Za-z0-9_.:/=+-]{14})(?<![A-Za-z0-9]{10})"
+_TOKEN = f"{_MAY_BEGIN}{_BEGINS}(?:{'|'.join(_SHAPES)})"
 _KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
 _PUTTY_KEY = r"PuTTY-User-Key-File-\d: ?(?:ssh|ecdsa)(?:(?!Private-MAC:)[\s\S])*(?:Private-MAC: ?[0-9a-fA-F]{0,64})?"
 SECRET: Final = f"{_KEY_BLOCK}|{_PUTTY_KEY}|{_TOKEN}"
