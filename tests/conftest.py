@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import chain, groupby, zip_longest
 from pathlib import Path
 
 import certifi
@@ -47,7 +48,8 @@ GIT_CONFIG = """\
 \tfsync = none
 """
 HOME = pytest.StashKey[Path]()
-_LONGEST_FIRST = {"tests/prefect": 0, "tests/integration/crash": 1}
+WAITING = "tests/prefect/"
+LONGEST = ("tests/integration/cli/", "tests/integration/crash/")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -84,13 +86,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, flows and whole demos, which mostly wait; the rest fills the gaps."""
-    items.sort(key=lambda item: _rank(item.nodeid))
-
-
-def _rank(nodeid: str) -> int:
-    ranks = (rank for folder, rank in _LONGEST_FIRST.items() if nodeid.startswith(f"{folder}/"))
-    return next(ranks, len(_LONGEST_FIRST))
+    """Begin with what takes longest: a file of flows, which mostly wait, beside one that works, and so on."""
+    files = {name: list(group) for name, group in groupby(items, lambda item: item.location[0])}
+    waiting = [name for name in files if name.startswith(WAITING)]
+    working = sorted(files.keys() - waiting, key=lambda name: (not name.startswith(LONGEST), name))
+    items[:] = [item for name in chain(*zip_longest(waiting, working)) if name for item in files[name]]
 
 
 def _use_hypothesis_without_a_clock() -> None:

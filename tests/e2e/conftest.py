@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.prefect.conftest import api_url, client, environment, expect_leak, no_leak_reaches_other_tests, state_folder
+from tests.prefect.conftest import (
+    api_url,
+    client,
+    environment,
+    expect_leak,
+    no_leak_reaches_other_tests,
+    server_url,
+    state_folder,
+)
 from tests.support.soak import SOAK
 
-__all__ = ["api_url", "client", "environment", "no_leak_reaches_other_tests", "state_folder"]
+__all__ = ["api_url", "client", "environment", "no_leak_reaches_other_tests", "server_url", "state_folder"]
 
 collect_ignore_glob = [] if SOAK or "E2E" in os.environ else ["test_*.py"]
 """A file that is named on the command line is collected all the same."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.prefect.conftest import api_url, expect_leak, no_leak_reaches_other_tests, state_folder
+from tests.prefect.conftest import api_url, expect_leak, no_leak_reaches_other_tests, server_url, state_folder
 from tests.support.repositories import Project, git, head, hook, make_project, write
 
-__all__ = ["api_url", "no_leak_reaches_other_tests", "state_folder"]
+__all__ = ["api_url", "no_leak_reaches_other_tests", "server_url", "state_folder"]
 
 PRECIOUS = "precious\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -37,23 +38,28 @@ def no_leak_reaches_other_tests():
     gc.collect()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def state_folder(tmp_path_factory) -> Path:
     """The state folder of the server, one for all workers of a run: each server takes 25 s of CPU."""
     own = tmp_path_factory.getbasetemp()
     return prepare_folder((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "prefect")
 
 
-@pytest.fixture(scope="package")
-def api_url(state_folder):
-    """The server, with this process's Prefect pointed at it."""
+@pytest.fixture(scope="session")
+def server_url(state_folder) -> Iterator[str]:
+    """The server; it ends with the last worker that needed it."""
     with closing(LocalServer(state_folder, os.environ, linger=1).start()) as server:
-        api_url = server.wait_ready()
-        with prefect_at(api_url, read_password(state_folder)):
-            yield api_url
+        yield server.wait_ready()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
+def api_url(state_folder, server_url) -> Iterator[str]:
+    """The server, with this process's Prefect pointed at it: other tests of the process are not to reach it."""
+    with prefect_at(server_url, read_password(state_folder)):
+        yield server_url
+
+
+@pytest.fixture(scope="module")
 def environment(state_folder, api_url) -> dict[str, str]:
     """For processes that serve the sample flows."""
     return local_environment(os.environ, state_folder, api_url) | {"PYTHONPATH": str(ROOT)}
