@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("src", "flows", "tasks", "blocks")
+WORDS_AT_MOST = 15
 
 INSTEAD = {
     # what any technical writer would cross out
@@ -57,6 +58,15 @@ INSTEAD = {
     r"come[s]? to that": "do that",
     r"of no avail|to no avail": "without effect",
     r"for good measure|at long last|by and large": "leave it out",
+    # other words for what docs/glossary.md has a word for
+    r"sign(?:s|ed)?[ -]?off": "accept, approve",
+    r"(?:a|one|another|each|first|second|third|last|next) try": "attempt",
+    r"validators?": "check",
+    r"journals?|ledgers?|audit (?:trail|log)s?": "event log",
+    r"(?<!\.)trackers?": "forge",
+    r"tickets?|work items?": "issue, task",
+    r"blueprints?|roadmaps?": "plan",
+    r"private cop(?:y|ies)(?! of the repository)": "workspace",
 }
 """Patterns of whole words, and what to write instead."""
 BANNED = re.compile(rf"(?<![\w-])(?:{'|'.join(f'({each})' for each in INSTEAD)})(?![\w-])", re.IGNORECASE)
@@ -118,11 +128,22 @@ def test_a_sentence_of_a_message_begins_with_a_capital():
     assert [(where, found[0], text) for where, text in messages() for found in STARTS_SMALL.finditer(text)] == []
 
 
+def test_the_glossary_is_short_sorted_and_of_words_that_are_used():
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| \*\*(.+)\*\* \|", text, re.MULTILINE)
+    others = " ".join(page for name, page in pages() if name != "docs/glossary.md")
+
+    assert words == sorted(words)
+    assert 0 < len(words) <= WORDS_AT_MOST
+    assert [word for word in words if not re.search(rf"\b{word}", others)] == []
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
         ("Sent via the server.", ["'via': write by, through, with"]),
         ("The attempt is given back, e.g. now.", ["'given back': write does not count", "'e.g.': write such as"]),
+        ("Each ticket is in the tracker.", ["'ticket': write issue, task", "'tracker': write forge"]),
         ("A viaduct is no more than a shallow bridge.", []),
     ],
 )

@@ -87,7 +87,7 @@ VERBS: Final = {
         argument("--force", action="store_true", help="overwrite it"),
         wait(),
         JSON,
-        epilog="The agent works in a private copy; nothing is approved, committed or published.",
+        epilog="The agent works in a workspace; nothing is approved, committed or published.",
     ),
     "example": Verb(run_example, epilog="irontree example > SPEC.md"),
 }
