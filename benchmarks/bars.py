@@ -23,6 +23,7 @@ BARS = {
     "g": "bar_g_scale",
     "h": "bar_h_large",
     "i": "bar_i_dispatch",
+    "j": "bar_j_first_attempt",
 }
 
 

@@ -49,6 +49,14 @@ def publish_task(app: App, title: str) -> str:
 
 def publish(app: App, name: str, titles: Sequence[str], *, judged: bool = False) -> str:
     """The same for a document of that name with these tasks; a person has to accept them if they are *judged*."""
+    document = write_document(app, name, titles, judged=judged)
+    proposal = propose(app, document)
+    with app.driver.hold("publish"):
+        return approve(app, proposal, proposal.name, "benchmark").id
+
+
+def write_document(app: App, name: str, titles: Sequence[str], *, judged: bool = False) -> Path:
+    """A document of that name with these tasks, committed and pushed; see `publish`."""
     root = app.repository.root
     document = root / f"{name}.md"
     tasks = (_TASK.format(title=title, check=CHECK) + (_JUDGED if judged else "") for title in titles)
@@ -56,9 +64,7 @@ def publish(app: App, name: str, titles: Sequence[str], *, judged: bool = False)
     git(root, "add", document.name)
     git(root, "commit", "--quiet", f"--message=Ask for {name}")
     git(root, "push", "--quiet", "origin", "main")
-    proposal = propose(app, document)
-    with app.driver.hold("publish"):
-        return approve(app, proposal, proposal.name, "benchmark").id
+    return document
 
 
 def drive(app: App, loop_id: str) -> None:

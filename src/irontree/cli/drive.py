@@ -63,10 +63,11 @@ def ask_for_approval(
 ) -> None:
     """Return once the user has approved exactly this; raises ApprovalRefused otherwise.
 
-    *given* is the name of what was approved beforehand. *meanwhile* is called once the text is shown. With
-    *offers_trial* the user may have the checks tried first.
+    *given* is the name of what was approved beforehand. *meanwhile* is called once it is clear that only an answer, if
+    anything, is missing. With *offers_trial* the user may have the checks tried first.
     """
     if wanted.approved and given is None:
+        meanwhile()
         context.console.write(f"{wanted.approved_in_words}; going on with it.\n")
         return
     if given is not None:
@@ -76,13 +77,13 @@ def ask_for_approval(
     show_markdown(context.console, text)
     wanted.require_clear()
     require_unguarded(app, wanted)
-    if given is None:
-        if not asked_here:
-            raise ApprovalRefused(
-                f"{wanted.what} is not approved, and nobody is here to ask",
-                remedy=f"look at the plan above, then add --approve {wanted.name}{_by_comment(wanted)}",
-            )
-        meanwhile()
+    if given is None and not asked_here:
+        raise ApprovalRefused(
+            f"{wanted.what} is not approved, and nobody is here to ask",
+            remedy=f"look at the plan above, then add --approve {wanted.name}{_by_comment(wanted)}",
+        )
+    meanwhile()
+    if asked_here:
         if offers_trial and wanted.draft.policy.preflight:
             offer_trial(context.console, app, wanted.draft.policy)
         _ask(context.console, loop_mode=loop_mode)
