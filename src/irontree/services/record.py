@@ -19,7 +19,7 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import HaltRule, halt_of
 from irontree.domain.ids import attempt_folder, digest_of, filed_as
 from irontree.domain.machine import Replay, carried_over, evolve
-from irontree.domain.plan import Plan, PlanNode, canonical_json
+from irontree.domain.plan import Plan, PlanNode, PublishPolicy, canonical_json
 from irontree.domain.spending import Spending
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES, close_on_done
@@ -426,6 +426,8 @@ def request_branch(state: TaskState, node: PlanNode) -> str:
 
 
 _SUBJECT: Final = "[run] #{number}: {title}"
+_KIND_OF_MERGE: Final = "chore"
+"""Its word in Conventional Commits: the task's own commit has the task's."""
 
 
 def run_message(state: TaskState, node: PlanNode, subject: str | None = None) -> str:
@@ -433,14 +435,21 @@ def run_message(state: TaskState, node: PlanNode, subject: str | None = None) ->
 
     Behind the kind of Conventional Commits a title begins with a small letter, unless that is a name.
     """
-    title, kind = summary(one_line(node.title)), TASK_TYPES[node.type].kind
-    if subject and "{kind}" in subject and title[1:2].islower():
-        title = title[0].lower() + title[1:]
-    first = (subject or _SUBJECT).format(title=title, kind=kind, number=state.issue_number, key=node.task_key)
-    criteria = [f"- {summary(one_line(criterion.text))}" for criterion in node.criteria] if subject else []
-    issue = [f"For #{state.issue_number}"] if subject and "{number}" not in subject else []
-    body = ["\n".join(lines) for lines in (criteria, issue) if lines]
+    first = _first_line(state, node, subject or _SUBJECT, TASK_TYPES[node.type].kind, summary(one_line(node.title)))
+    criteria = ["\n".join(f"- {summary(one_line(each.text))}" for each in node.criteria)] if subject else []
+    body = [*filter(None, criteria), *_issue_line(state, subject)]
     return "\n\n".join((first, *body, f"{RUN_TRAILER}: {state.run_token}\n"))
+
+
+def _first_line(state: TaskState, node: PlanNode, subject: str, kind: str, title: str) -> str:
+    if "{kind}" in subject and title[1:2].islower():
+        title = title[0].lower() + title[1:]
+    return subject.format(title=title, kind=kind, number=state.issue_number, key=node.task_key)
+
+
+def _issue_line(state: TaskState, subject: str | None) -> list[str]:
+    """The line that refers to the issue, where *subject* does not."""
+    return [f"For #{state.issue_number}"] if subject and "{number}" not in subject else []
 
 
 def summary(title: str) -> str:
@@ -451,6 +460,11 @@ def summary(title: str) -> str:
     return _MENTION.sub("@\N{ZERO WIDTH SPACE}", _CLOSING_KEYWORD.sub(r"\1, see ", title))
 
 
-def merge_message(state: TaskState, target: str) -> str:
-    """The commit message of a merge with the moved target."""
-    return f"Merge {target} into #{state.issue_number}\n\n{MERGE_TRAILER}: {state.run_token}\n"
+def merge_message(state: TaskState, node: PlanNode, publish: PublishPolicy) -> str:
+    """The commit message of a merge with the moved target: ours, or in the style that `publish.subject` says."""
+    merge = f"Merge {publish.target_branch} into"
+    first = f"{merge} #{state.issue_number}"
+    if publish.subject:
+        title = f"{merge} \N{LEFT DOUBLE QUOTATION MARK}{summary(one_line(node.title))}\N{RIGHT DOUBLE QUOTATION MARK}"
+        first = _first_line(state, node, publish.subject, _KIND_OF_MERGE, title)
+    return "\n\n".join((first, *_issue_line(state, publish.subject), f"{MERGE_TRAILER}: {state.run_token}\n"))

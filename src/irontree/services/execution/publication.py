@@ -253,7 +253,7 @@ def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str |
         return known
     workspace = app.repository.workspace("run", plan.policy.workspace)
     app.progress.note(f"{plan.policy.publish.target_branch} has moved: merging")
-    merged = workspace.merge(ours, tip, merge_message(state, plan.policy.publish.target_branch))
+    merged = workspace.merge(ours, tip, merge_message(state, plan.node(state.task_key), plan.policy.publish))
     if merged:
         app.repository.keep(merged, ref, source=workspace)
     return merged

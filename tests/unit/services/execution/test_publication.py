@@ -59,6 +59,26 @@ def test_a_moved_target_is_merged_checked_again_and_published(committed):
     assert committed.results.load(1, tip).failed is None
 
 
+@pytest.mark.parametrize(
+    ("subject", "first"),
+    [
+        (None, ["Merge main into #1"]),
+        ("{title}", ["Merge main into “Greeting”", "For #1"]),
+        ("{kind}: {title}", ["chore: merge main into “Greeting”", "For #1"]),
+        ("{title} (#{number})", ["Merge main into “Greeting” (#1)"]),
+    ],
+)
+def test_the_first_line_of_a_merge_has_the_style_of_the_repository(scene, subject, first):
+    """A hook or a rule for commits looks at each commit of a push."""
+    publish = scene.policy.publish.model_copy(update={"subject": subject})
+    scene.policy = scene.policy.model_copy(update={"publish": publish})
+    moving(commit(scene), {"other.txt": b"theirs"})
+    state = verify(scene.app, 1)
+    *paragraphs, _ = scene.repository.commits[scene.repository.remote["main"]].message.rstrip().split("\n\n")
+    assert paragraphs == first
+    assert scene.repository.commits[state.code_ref].message.endswith(f"Irontree-Merge: {state.run_token}\n")
+
+
 def test_a_target_that_was_rewritten_is_not_merged_back_and_the_work_is_done_again_on_top_of_it(committed):
     """What somebody took out of the history must not come back through us."""
     repository, gone = committed.repository, committed.state().base_sha
