@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -342,7 +342,7 @@ def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, s
     document = _parsed(_bytes(path) or b"", str(path))
     for dotted, value in values.items():
         _set(document, dotted.split("."), value, (comments or {}).get(dotted))
-    _write(path, document)
+    _write(path, document, given=values)
 
 
 def set_setting(path: Path, name: str, text: str) -> None:
@@ -372,8 +372,8 @@ def add_permissions(path: Path, rules: Sequence[PermissionRule]) -> None:
     _write(path, document)
 
 
-def _write(path: Path, document: Any) -> None:
-    _validated(document, str(path))
+def _write(path: Path, document: Any, given: Collection[str] = ()) -> None:
+    _validated(document, str(path), given)
     text = io.StringIO()
     _yaml().dump(document, text)
     try:
@@ -412,12 +412,13 @@ def _parsed(data: bytes | str, name: str) -> Any:
     return document
 
 
-def _validated(document: Any, name: str) -> Config:
+def _validated(document: Any, name: str, given: Collection[str] = ()) -> Config:
+    """The settings of *document*; a key that is *given* from elsewhere stands in no line of the file."""
     try:
         config = Config.model_validate(document, context=FROM_FILE)
     except ValidationError as error:
         found = error.errors(include_url=False)
-        lines = [f"{name}, line {_line(document, item['loc'])}: {_what(item)}" for item in found]
+        lines = [f"{_place(document, item['loc'], name, given)}{_what(item)}" for item in found]
         raise ConfigRefused("\n".join(lines), remedy="`irontree config schema` lists every key") from error
     if "\\u0000" in config.model_dump_json():
         raise ConfigRefused(f"{name}: a value holds a NUL character", remedy="no command and no path can have one")
@@ -464,8 +465,11 @@ def _known_keys(location: tuple[str, ...]) -> tuple[str, ...]:
     return section.known_keys()
 
 
-def _line(document: Any, location: tuple[int | str, ...]) -> int:
-    """The line of the deepest part of *location* that is in the file."""
+def _place(document: Any, location: tuple[int | str, ...], name: str, given: Collection[str]) -> str:
+    """The file and the line of the deepest part of *location* that is there; empty for what is *given*."""
+    key = f"{'.'.join(map(str, location))}."
+    if any(f"{each}.".startswith(key) or key.startswith(f"{each}.") for each in given):
+        return ""
     line = 0
     node = document
     for part in location:
@@ -474,7 +478,7 @@ def _line(document: Any, location: tuple[int | str, ...]) -> int:
             node = node[part]
         except (AttributeError, KeyError, IndexError, TypeError):
             break
-    return int(line) + 1
+    return f"{name}, line {line + 1}: "
 
 
 def _set(document: Any, parts: list[str], value: Any, comment: str | None) -> None:

@@ -77,8 +77,15 @@ def test_set_changes_one_setting_and_keeps_every_comment(configured, name, value
 )
 def test_what_would_be_refused_when_it_is_read_is_not_written(configured, name, value, said):
     refused = configured("config", "set", name, value)
-    assert (refused.code, said in refused.err) == (1, True), refused.err
+    assert (refused.code, refused.err.startswith(f"irontree: {said}")) == (1, True), refused.err
     assert content(configured) == FILE
+
+
+def test_what_is_wrong_in_the_file_already_has_its_line(configured):
+    """A key that is being set is in no line of it."""
+    configured.root.joinpath(".mino", "config.yml").write_text("verify:\n  seconds: 9\nzebra: 1\n")
+    refused = configured("config", "set", "verify.seconds", "20")
+    assert "config.yml, line 3: unknown key `zebra`" in refused.err
 
 
 @pytest.mark.parametrize(("name", "asks"), [("verify.seconds", True), ("loop.lease_stale_hours", False)])
