@@ -109,8 +109,8 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
     flags = {"--keep-removed": wanted.choices.keep_removed, "--reopen-changed": wanted.choices.reopen_done}
     chosen = (flag for flag, given in flags.items() if given)
     program = program_for(context.folder.resolve())
-    answer = " ".join((program, "task", shell_path(wanted.intent), *chosen, "--approve", wanted.name))
-    show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
+    command = " ".join((program, "task", shell_path(wanted.intent), *chosen))
+    show_markdown(context.console, approval_text(app, wanted, loop_mode=True, command=command))
     return OK
 
 

@@ -58,13 +58,18 @@ def _calls(node: PlanNode, policy: ExecutionPolicy, state: TaskState | None) -> 
     return 0 if now.phase in _WITH_WORK else min(left, 1), left
 
 
-def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> str:
-    """The text of the approval: tree, commands, branch and remote, criteria and their coverage, Loop Mode by name."""
-    view = approval_view(app, proposal, loop_mode=loop_mode, answer=answer)
+def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str = "", command: str = "") -> str:
+    """The text of the approval: tree, commands, branch and remote, criteria and their coverage, Loop Mode by name.
+
+    *answer* is what approves it where it is asked; where it is only shown, *command* asks.
+    """
+    view = approval_view(app, proposal, loop_mode=loop_mode, answer=answer, command=command)
     return app.renderer.render("forms/intake.md", approval=view)
 
 
-def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str = "") -> dict[str, object]:
+def approval_view(
+    app: App, proposal: Proposal, *, loop_mode: bool, answer: str = "", command: str = ""
+) -> dict[str, object]:
     """What an approval shows, by the names in its template: the frozen tree, every command, where code goes."""
     draft, policy, world = proposal.draft, proposal.draft.policy, read_world(app)
     pairs = [(task.node, task.plan.policy) for task in draft.tasks]
@@ -81,6 +86,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         "budget": draft.budget,
         "loop_mode": loop_mode,
         "answer": answer,
+        "command": command,
         # What is not approved here, but in comments on the issues.
         "guarded": tuple((each.gate.decide, each.remedy) for each in guarded(app, world, proposal)),
         # The address of the repository whose issues, comments and labels are written; empty for issues in files.

@@ -61,7 +61,7 @@ def shown_of(scene: Scene, document: str, wanted: Proposal) -> dict[str, set[str
         "status, inbox as JSON": str(question_json(asked)["answers"]),
         "the form of the issue": question_text(scene.app, asked),
         "the name in that form": issue_form(scene.app, asked)["revision"],
-        "task --plan": approval_text(scene.app, wanted, loop_mode=True, answer=f"--approve {wanted.name}"),
+        "task --plan": approval_text(scene.app, wanted, loop_mode=True, command="irontree task SPEC.md"),
         "task --plan --json": str(plan_data(wanted)["name"]),
         "the form of intake": approval_text(scene.app, form, loop_mode=True, answer=""),
         "the form of intake, listed": str(question_json(of_form)["answers"]),
