@@ -180,13 +180,14 @@ def answers() -> str:
     return table(("Question", "Answer", "Beforehand, `--answer …`", "Command", "Comment"), rows)
 
 
+_EXAMPLES = {"count": "2", "revision": "NAME", "note": "NOTE"}
+
+
 def _option(choice: object, number: int | None) -> str:
     needs = choice.needs  # type: ignore[attr-defined]
-    if "revision" in needs:
-        return "none; `--approve NAME`"
     target = "loop" if number is None else f"issue-{number}"
-    rest = ":2" if "count" in needs else ":NOTE" if "note" in needs else ""
-    return code([shlex.quote(f"{target}={choice.name}{rest}")])  # type: ignore[attr-defined]
+    rest = "".join(f":{_EXAMPLES[need]}" for need in needs)
+    return code([shlex.quote(f"{target}={choice.typed}{rest}")])  # type: ignore[attr-defined]
 
 
 def labels() -> str:

@@ -338,7 +338,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
             yield check
         case ast.Call(func=ast.Name(id="block"), args=[_, _, ast.Constant(value=str(check)), *_]):
             yield check
-        case ast.Assign(targets=[ast.Name(id="STALE_LOCK" | "SAME_FAILURE")], value=ast.Constant(value=str(check))):
+        case ast.Assign(targets=[ast.Name(id="STALE_LOCK")], value=ast.Constant(value=str(check))):
             yield check
         case ast.AnnAssign(
             target=ast.Name(
@@ -346,6 +346,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
                 | "SECRET_IN_COMMIT"
                 | "AGENT_ASKS"
                 | "RED_BEFORE"
+                | "SAME_FAILURE"
                 | "REQUEST_CLOSED"
                 | "BRANCH_MOVED"
                 | "MERGED_MEANWHILE"

@@ -329,7 +329,7 @@ def test_a_prompt_quotes_strangers_as_data_and_forbids_pushing():
 @pytest.mark.parametrize("reason", ["pending_acceptance", "fail_terminal", "blocked", "reapproval_required"])
 def test_a_form_lists_every_choice_and_how_to_answer(reason: str):
     shown = rendered(f"forms/{reason.replace('_', '-')}.md", ORDINARY)
-    assert all(f"- **{choice.name}**: {choice.label}" in shown for choice in RULE[reason].choices)
+    assert all(f"- **{choice.typed}**: {choice.label}" in shown for choice in RULE[reason].choices)
     assert f"`--answer 'issue-7=accept:{ORDINARY}'`" in shown
 
 

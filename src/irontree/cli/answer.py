@@ -11,12 +11,13 @@ from typing import Final
 
 from irontree.cli.parser import Declaration, argument
 from irontree.domain.budgets import EXAMPLES, amount_of
-from irontree.domain.halt import RULES, VALUES, Choice, Need
+from irontree.domain.halt import RULES, VALUES, Choice, Need, choice_called
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused
 from irontree.services.answers.answers import Answer
 from irontree.services.proposals.approval import publication_order
+from irontree.services.questions.commands import answers_to
 from irontree.services.questions.questions import Question
 
 _FORM = re.compile(
@@ -42,13 +43,13 @@ class Prepared:
 
     def answers(self, question: Question) -> bool:
         """Whether it is meant for this question."""
-        names = [choice.name for choice in question.rule.choices]
         meant = question.task_key == self.key if self.key else question.issue_number == self.number
-        return meant and self.answer.choice in names
+        return meant and choice_called(self.answer.choice, question.rule.choices) is not None
 
     def by(self, name: str, question: Question) -> Answer:
-        """The answer, attributed to the user *name*."""
-        return replace(self.answer, by=name, question=question.key)
+        """The answer to this question, attributed to the user *name*."""
+        choice = choice_called(self.answer.choice, question.rule.choices)
+        return replace(self.answer, choice=choice.name if choice else "", by=name, question=question.key)
 
 
 def answer_option(purpose: str) -> Declaration:
@@ -61,11 +62,11 @@ def prepare(texts: Iterable[str]) -> tuple[Prepared, ...]:
     return tuple(_prepared(text) for text in texts)
 
 
-def option_for(question: Question, choice: Choice) -> str:
-    """The option that makes this choice: `--answer 'issue-7=send-back:NOTE'`."""
+def option_for(question: Question, choice: Choice, shown: str = "") -> str:
+    """The option that makes this choice: `--answer 'issue-7=reject:NOTE'`. *shown* names what is shown for approval."""
     example: dict[Need, str] = {"amount": EXAMPLES[question.budget.unit]} if question.budget else {}
-    if question.revision:
-        example["revision"] = question.revision
+    if revision := shown or question.revision:
+        example["revision"] = revision
     return f"--answer '{_target(question.issue_number)}={_words(choice, example)}'"
 
 
@@ -90,13 +91,19 @@ def expected_numbers(nodes: Sequence[PlanNode], states: Mapping[str, TaskState])
     return {key: states[key].issue_number if key in states else next(after) for key in order}
 
 
-def read_choice(words: str, *, for_loop: bool, begin: str) -> Answer:
-    """The answer that `retry:3` or `send-back: too short` makes, not yet attributed to a user.
+def read_choice(words: str, question: Question, *, begin: str) -> Answer:
+    """The answer to *question* that `retry:3` or `reject: too short` makes, not yet attributed to a user.
 
-    Raises AnswerRefused for what could never be one; *begin* is what stands before it on the command line.
+    Raises AnswerRefused for what does not fit it; *begin* is what stands before it on the command line.
     """
     name, _, rest = words.partition(":")
-    return _made(f"`{begin}{words}`", begin, _choice(f"`{begin}{words}`", name.strip(), for_loop=for_loop), rest)
+    choice = choice_called(name.strip(), question.rule.choices)
+    if choice is None:
+        raise AnswerRefused(
+            f"“{name.strip()}” is no answer to “{question.rule.title}”",
+            remedy=" | ".join(f"`{command}`" for _, command in answers_to(question)),
+        )
+    return _made(f"`{begin}{words}`", begin, choice, rest, question)
 
 
 def _prepared(text: str) -> Prepared:
@@ -111,25 +118,38 @@ def _prepared(text: str) -> Prepared:
     return Prepared(text, number, key, _made(shown, f"{key or _target(number)}=", choice, match["rest"] or ""))
 
 
-def _made(shown: str, begin: str, choice: Choice, rest: str) -> Answer:
-    """The choice with the value it needs and a note, parsed from *rest*, which follows the choice in *shown*."""
+def _made(shown: str, begin: str, choice: Choice, rest: str, question: Question | None = None) -> Answer:
+    """The choice with the value it needs and a note, parsed from *rest*, which follows the choice in *shown*.
+
+    One more attempt is meant where `retry` says no number, as by the verb.
+    """
     rest = rest.strip()
     needed = next((need for need in choice.needs if need != "note"), None)
     if needed is None:
         if choice.needs and not rest:
-            raise _incomplete(shown, begin, choice, "note")
+            raise _incomplete(shown, begin, choice, "note", question)
         return Answer(choice.name, by="", note=rest)
     value, _, note = rest.partition(":")
     if choice.name == "extend" and amount_of(value):
         return Answer(choice.name, by="", amount=value.strip(), note=note)
+    if choice.name == "retry" and not rest[:1].isdigit():
+        return Answer(choice.name, by="", count=1, note=rest)
     if not VALUES[needed].fullmatch(value.lower()):
-        raise _incomplete(shown, begin, choice, needed)
+        raise _incomplete(shown, begin, choice, needed, question)
     if needed == "count":
         return Answer(choice.name, by="", count=int(value), note=note)
     return Answer(choice.name, by="", revision=value.lower(), note=note)
 
 
-def _incomplete(shown: str, begin: str, choice: Choice, need: Need) -> AnswerRefused:
+def _incomplete(shown: str, begin: str, choice: Choice, need: Need, question: Question | None) -> AnswerRefused:
+    if need == "revision":
+        look = question.look if question and question.look else "irontree task SPEC.md --plan"
+        known = question.revision if question else None
+        now = f"now it is `{begin}{choice.name}:{known}`; " if known else ""
+        return AnswerRefused(
+            f"{shown} needs the name of what is approved: the digits that stand at the top of the plan",
+            remedy=f"{now}`{look}` shows it, and what would be approved",
+        )
     example = f"{begin}{_words(choice)}"
     if choice.name == "extend":
         return AnswerRefused(
@@ -144,12 +164,14 @@ def _target(number: int | None) -> str:
 
 
 def _words(choice: Choice, example: Mapping[Need, str] = MappingProxyType({})) -> str:
-    return ":".join((choice.name, *(example.get(need, _EXAMPLE[need]) for need in choice.needs)))
+    return ":".join((choice.typed, *(example.get(need, _EXAMPLE[need]) for need in choice.needs)))
 
 
 def _choice(shown: str, name: str, *, for_loop: bool) -> Choice:
     asked_of = "loop" if for_loop else "issue"
-    known = {choice.name: choice for rule in RULES if rule.asked_of == asked_of for choice in rule.choices}
-    if name not in known:
-        raise AnswerRefused(f"{shown}: there is no answer “{name}”", remedy=f"one of {', '.join(sorted(known))}")
-    return known[name]
+    known = tuple(choice for rule in RULES if rule.asked_of == asked_of for choice in rule.choices)
+    choice = choice_called(name, known)
+    if choice is None:
+        words = sorted({choice.typed for choice in known})
+        raise AnswerRefused(f"{shown}: there is no answer “{name}”", remedy=f"one of {', '.join(words)}")
+    return choice

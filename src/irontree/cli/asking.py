@@ -101,7 +101,7 @@ def _several(text: str, waiting: Sequence[Question]) -> tuple[Question]:
 
 
 def _made(asked: Question, text: str, words: str) -> Answer:
-    return read_choice(words, for_loop=asked.issue_number is None, begin=f"irontree answer {text} ")
+    return read_choice(words, asked, begin=f"irontree answer {text} ")
 
 
 def ask(context: Context, app: App, waiting: Sequence[Question], screen: RichScreen) -> int:
@@ -156,7 +156,7 @@ def _take(context: Context, app: App, asked: Question, answer: Answer) -> int:
 _EPILOG: Final = """\
 irontree answer                            what waits, and then your decision
 irontree answer 3 retry:2                  two more attempts at issue-3
-irontree answer 3 send-back: too short     as irontree reject 3 --note 'too short'
+irontree answer 3 reject: too short        as irontree reject 3 --note 'too short'
 irontree answer 3 approve:NAME             exactly what has this name
 irontree answer LOOP extend:20             more transitions for a loop, or extend:'5 USD'
 """

@@ -18,6 +18,7 @@ from irontree.cli.parser import ISSUE, JSON, OK, UsageError, argument, wait
 from irontree.cli.steps import take_step
 from irontree.cli.trial import WAIT_SECONDS
 from irontree.domain import typed
+from irontree.domain.halt import choice_called
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, RemoteUnavailable, ServerUnavailable
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop, between_steps
@@ -70,7 +71,7 @@ def _record(app: App, number: int, answer: Answer, asked: Question | None) -> No
         fitting = _fitting(asked)
         if asked is None or not fitting:
             raise
-        if answer.choice in {choice.name for choice in asked.rule.choices}:
+        if choice_called(answer.choice, asked.rule.choices):
             raise  # it fits, and the obstacle has its own remedy
         message = error.message if answer.choice else f"issue-{number} asks: {asked.rule.title}"
         raise AnswerRefused(message, remedy=fitting) from error
@@ -125,17 +126,12 @@ def run_reject(context: Context) -> int:
     if not note:
         issue = context.options.issue
         raise UsageError(f"reject needs a note for the next attempt: irontree reject {issue} --note 'what to change'")
-    return _word(context, lambda _: Answer("send-back", by="", note=note), "reject", ENDS["send-back"])
+    return _word(context, lambda _: Answer("reject", by="", note=note), "reject", ENDS["send-back"])
 
 
 def run_retry(context: Context) -> int:
     """Allow one more attempt where they are used up, or go on after a block."""
-
-    def again(asked: Question | None) -> Answer:
-        blocked = asked is not None and asked.reason == "blocked"
-        return Answer("go-on" if blocked else "retry", by="", note=_note(context), count=None if blocked else 1)
-
-    return _word(context, again, "retry")
+    return _word(context, lambda _: Answer("retry", by="", note=_note(context), count=1), "retry")
 
 
 def _note(context: Context) -> str:

@@ -100,7 +100,7 @@ class PlainScreen:
         """Show the question and the commands that answer it: no user is here, and its page ends with this command."""
         resume = f"{self._program} resume {question.loop_id}"
         legal = _legal(question, asked)
-        ways = "".join(f"  {resume} {option_for(question, choice)}\n" for choice in legal)
+        ways = "".join(f"  {resume} {option_for(question, choice, asked.revision)}\n" for choice in legal)
         self._output.write(f"\n{asked.description}\n\nNobody is here to answer. Go on with one of:\n{ways}")
         return None
 
@@ -185,12 +185,12 @@ class RichScreen:
     def _choose(
         self, legal: tuple[Choice, ...], looks: Sequence[Look], still_open: StillOpen
     ) -> tuple[Choice, str | None] | None:
-        """The choice, with the note if it was typed behind it as for `--answer`: `send-back: too short`.
+        """The choice, with the note if it was typed behind it as for `--answer`: `reject: too short`.
 
         Before it, whatever has a key may be looked at.
         """
         for number, choice in enumerate(legal, start=1):
-            self._console.print(f"  [bold]{number}[/]  {choice.name}: {choice.label}")
+            self._console.print(f"  [bold]{number}[/]  {choice.typed}: {choice.label}")
         if looks:
             self._console.print("  " + " · ".join(f"[bold]{look.key}[/] {escape(look.title)}" for look in looks))
         while (line := self._line("Your decision (number or word)", still_open)) is not None:
@@ -199,7 +199,7 @@ class RichScreen:
                 continue
             word, _, note = line.partition(":")
             for number, choice in enumerate(legal, start=1):
-                if word.strip() in (str(number), choice.name):
+                if word.strip() in (str(number), choice.name, choice.typed):
                     return choice, note.strip() or None
             self._console.print(f"[yellow]“{escape(line)}” is none of them.[/]")
         return None
@@ -447,7 +447,7 @@ class Follower:
             return
         self._answered.add(asked.key)
         note = f" (“{answer.note}”)" if answer.note else ""
-        self.screen.say(f"Answered: {answer.choice}{note}")
+        self.screen.say(f"Answered: {question.typed(answer.choice)}{note}")
 
     def _question(self) -> Question | None:
         entity = read_loop(self.app, self.loop_id).entity

@@ -6,7 +6,7 @@ The table is data: forms, terminal prompts and comment commands are made from it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final, Literal, NamedTuple
 
 from irontree.domain.state import Phase, TaskState
@@ -36,6 +36,10 @@ class Choice(NamedTuple):
     """Whether it lets work go on or be published, which a gate may guard (`domain/gates.py`)."""
     spoken: str = ""
     """Its word in a comment, if other than its name."""
+    verb: str = ""
+    """Its word at a terminal, if other than its name: that of the command for it."""
+    hints_note: bool = False
+    """Whether its command is shown with a note, which may be left out."""
     in_comments: bool = True
     """Whether comments offer it; a comment that makes it all the same counts."""
     names_task: bool = False
@@ -45,6 +49,11 @@ class Choice(NamedTuple):
     def word(self) -> str:
         """The word after the slash in a comment."""
         return self.spoken or self.name
+
+    @property
+    def typed(self) -> str:
+        """The word to type at a terminal."""
+        return self.verb or self.name
 
     @property
     def argument(self) -> Argument | None:
@@ -59,6 +68,15 @@ class Choice(NamedTuple):
         if revision and self.argument == "revision":
             shown = revision
         return " ".join(filter(None, (f"/{self.word}", shown, "NOTE" if "note" in self.needs else "")))
+
+
+def _send_back(label: str = "send back with a note") -> Choice:
+    return Choice("send-back", label, ("note",), verb="reject")
+
+
+def _go_on(label: str, *, hints_note: bool = False) -> Choice:
+    """A way past a block of an issue."""
+    return Choice("go-on", label, permits=True, spoken="continue", verb="retry", hints_note=hints_note)
 
 
 def _special(name: str, label: str) -> Choice:
@@ -102,7 +120,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "issue",
         (
             Choice("accept", "accept this commit", permits=True),
-            Choice("send-back", "send back with a note", ("note",)),
+            _send_back(),
             _ALLOW,
             _SKIP,
             _STOP,
@@ -127,7 +145,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "blocked",
         "Something is in the way",
         "issue",
-        (Choice("go-on", "it is put right, go on", permits=True, spoken="continue"), _ALLOW, _SKIP, _STOP),
+        (_go_on("it is put right, go on"), _ALLOW, _SKIP, _STOP),
         frozenset({Phase.BLOCKED}),
     ),
     HaltRule(
@@ -169,8 +187,8 @@ def halt_of(state: TaskState) -> HaltRule | None:
 SECRET_IN_COMMIT: Final = "secret-in-commit"
 SECRET_FOUND: Final = RULE["blocked"]._replace(
     choices=(
-        Choice("go-on", "publish it: what was found is no secret, or may be public", permits=True, spoken="continue"),
-        Choice("send-back", "send back with a note", ("note",)),
+        _go_on("publish it: what was found is no secret, or may be public"),
+        _send_back(),
         _SKIP,
         _STOP,
     )
@@ -179,8 +197,8 @@ SECRET_FOUND: Final = RULE["blocked"]._replace(
 AGENT_ASKS: Final = "agent-asks"
 AGENT_ASKED: Final = RULE["blocked"]._replace(
     choices=(
-        Choice("send-back", "answer the agent: the next attempt is given your note", ("note",)),
-        Choice("go-on", "try again without an answer", permits=True, spoken="continue"),
+        _send_back("answer the agent: the next attempt is given your note"),
+        _go_on("try again without an answer"),
         _ALLOW,
         _SKIP,
         _STOP,
@@ -190,14 +208,24 @@ AGENT_ASKED: Final = RULE["blocked"]._replace(
 RED_BEFORE: Final = "checks-red-before"
 RED_FOUND: Final = RULE["blocked"]._replace(
     choices=(
-        Choice("go-on", "it is put right: try these commands again", permits=True, spoken="continue"),
+        _go_on("it is put right: try these commands again"),
         Choice("accept", "accept it as it was before: the work has to make it pass", permits=True),
         _SKIP,
         _STOP,
     )
 )
 """The same halt if a configured check fails without any work, or proves nothing."""
-_OF_CHECK: Final = {SECRET_IN_COMMIT: SECRET_FOUND, AGENT_ASKS: AGENT_ASKED, RED_BEFORE: RED_FOUND}
+SAME_FAILURE: Final = "same-failure"
+FAILED_ALIKE: Final = RULE["blocked"]._replace(
+    choices=(_go_on("try again; a note tells the next attempt what to change", hints_note=True), _ALLOW, _SKIP, _STOP)
+)
+"""The same halt if several attempts failed in the same way."""
+_OF_CHECK: Final = {
+    SECRET_IN_COMMIT: SECRET_FOUND,
+    AGENT_ASKS: AGENT_ASKED,
+    RED_BEFORE: RED_FOUND,
+    SAME_FAILURE: FAILED_ALIKE,
+}
 
 
 def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
@@ -312,6 +340,13 @@ def concerns_one_issue(state: TaskState) -> bool:
 def halt_title(reason: str) -> str:
     """The title of a halt reason, or the words of one that a newer version wrote."""
     return RULE[reason].title if reason in RULE else reason.replace("_", " ")
+
+
+def choice_called(word: str, among: Iterable[Choice]) -> Choice | None:
+    """The choice of this name, else the one whose verb this is; None if there is neither."""
+    found = tuple(among)
+    named = (choice for choice in found if choice.name == word)
+    return next(named, next((choice for choice in found if choice.typed == word), None))
 
 
 def choices(rule: HaltRule, *, in_loop: bool, special: Collection[str] = ()) -> tuple[Choice, ...]:

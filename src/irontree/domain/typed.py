@@ -6,7 +6,11 @@ They are the short words of the command line. Where a script is meant, the proto
 
 from __future__ import annotations
 
+from typing import Final
+
 from irontree.domain.text import shell_word
+
+NOTE: Final = "--note 'NOTE'"
 
 
 def accept(number: int | None) -> str:
@@ -16,7 +20,7 @@ def accept(number: int | None) -> str:
 
 def reject(number: int | None) -> str:
     """Send its work back."""
-    return f"irontree reject {number} --note 'NOTE'"
+    return f"irontree reject {number} {NOTE}"
 
 
 def retry(number: int | None) -> str:

@@ -76,7 +76,7 @@ def test_after_a_block_retry_goes_on_and_where_attempts_are_used_up_it_allows_on
         judged("verify", "3")
     before = judged("show", "3", "--json").data
     assert (before["phase"], before["attempts"]) == (Phase.TERMINAL, 2)
-    assert "send-back" in judged("reject", "3", "--note", "x").err
+    assert "“reject” is no answer" in judged("reject", "3", "--note", "x").err
     assert judged("retry", "3").code == 0
     assert judged("show", "3", "--json").data["attempts"] == 3
     git(judged.root, "config", "user.email", "")
@@ -144,10 +144,10 @@ def test_where_nothing_waits_that_is_said(shell):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["3", "levitate"], "`irontree answer 3 levitate`: there is no answer “levitate”"),
-        (["3", "send-back"], "for example irontree answer 3 send-back:NOTE"),
-        (["3", "retry:51"], "needs a count"),
-        (["3", "retry:2"], "`irontree accept 3`"),
+        (["3", "levitate"], "“levitate” is no answer to “Your acceptance is needed”"),
+        (["3", "send-back"], "for example irontree answer 3 reject:NOTE"),
+        (["3", "retry:51"], "`irontree accept 3`"),
+        (["3", "approve:zzz"], "`irontree reject 3 --note 'NOTE'`"),
         (["9", "accept"], "issue-9"),
     ],
 )
@@ -156,8 +156,9 @@ def test_an_answer_that_cannot_be_taken_says_which_can(judged, words, said):
     assert (refused.code, said in refused.err) == (1, True), refused.err
 
 
-def test_an_answer_in_words_is_taken(judged):
-    assert judged("answer", "3", "send-back:", "make", "it", "longer").code == 0
+@pytest.mark.parametrize("word", ["send-back:", "reject:"])
+def test_an_answer_in_words_is_taken(judged, word):
+    assert judged("answer", "3", word, "make", "it", "longer").code == 0
     assert "make it longer" in judged("show", "3", "--events", "--json").out
 
 

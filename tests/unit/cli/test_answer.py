@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.cli.answer import Prepared, option_for, prepare, refuse_unknown
+from irontree.cli.answer import Prepared, option_for, prepare, read_choice, refuse_unknown
 from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
 from irontree.domain.spending import Budget
 from irontree.errors import AnswerRefused
@@ -25,7 +25,10 @@ def question(reason: str, number: int | None = 7) -> Question:
         ("issue-7=accept", (7, "accept", "", None, None)),
         (" issue-12=accept:fine: as it is ", (12, "accept", "fine: as it is", None, None)),
         ("issue-7=send-back:make it\nlonger", (7, "send-back", "make it\nlonger", None, None)),
+        ("issue-7=reject:make it longer", (7, "send-back", "make it longer", None, None)),
         ("issue-7=retry:3", (7, "retry", "", 3, None)),
+        ("issue-7=retry", (7, "retry", "", 1, None)),
+        ("issue-7=retry:with care", (7, "retry", "with care", 1, None)),
         ("issue-7=retry:3:the disk was full: now it is not", (7, "retry", "the disk was full: now it is not", 3, None)),
         ("issue-7=approve:C8B7D960:seen", (7, "approve", "seen", None, "c8b7d960")),
         ("issue-7=skip", (7, "skip", "", None, None)),
@@ -61,11 +64,10 @@ def test_what_agents_may_spend_more_is_an_amount_with_its_unit(amount):
         ("loop=accept", "there is no answer “accept”"),
         ("issue-7=send-back", "needs a note"),
         ("issue-7=send-back: ", "needs a note"),
-        ("issue-7=retry", "needs a count"),
-        ("issue-7=retry:many", "needs a count"),
+        ("issue-7=reject", "needs a note"),
         ("issue-7=retry:51", "needs a count"),
         ("loop=extend:5 €", "needs a count from 1 to 50, or an amount with its unit"),
-        ("issue-7=approve:c8b7", "needs a revision"),
+        ("issue-7=approve:c8b7", "needs the name of what is approved"),
     ],
 )
 def test_what_could_never_be_an_answer_is_refused_with_what_could(text, said):
@@ -98,6 +100,9 @@ def test_an_answer_to_an_issue_that_is_not_here_is_refused_with_those_that_are()
         ("issue-7=skip", "blocked", 7, True),
         ("loop=stop", "protocol_gap", None, True),
         ("loop=extend:5", "protocol_gap", None, False),
+        ("issue-7=reject:longer", "pending_acceptance", 7, True),
+        ("issue-7=retry", "blocked", 7, True),
+        ("issue-7=retry", "pending_acceptance", 7, False),
     ],
 )
 def test_an_answer_waits_for_a_question_to_its_issue_that_has_its_choice(text, reason, number, fits):
@@ -110,13 +115,41 @@ def test_it_is_given_in_a_name_and_to_the_question_that_was_asked():
     assert (given.choice, given.by, given.note, given.count, given.question) == ("retry", "Ada", "why", 2, "key")
 
 
+def test_the_word_of_a_verb_is_the_choice_for_which_the_verb_stands_there():
+    """`irontree retry 7` allows an attempt, or goes on after a block."""
+    [again] = prepare(["issue-7=retry:with care"])
+    assert again.by("Ada", question("fail_terminal")).choice == "retry"
+    assert again.by("Ada", question("blocked")).choice == "go-on"
+    for words in ("retry: with care", "go-on: with care"):
+        answer = read_choice(words, question("blocked"), begin="irontree answer 7 ")
+        assert (answer.choice, answer.note) == ("go-on", "with care")
+
+
+def test_a_choice_that_is_not_offered_is_refused_with_the_commands_that_are():
+    """Before what it would need is looked at: nobody wants to hear of a name where nothing is to be approved."""
+    with pytest.raises(AnswerRefused, match="“approve” is no answer to “Your acceptance is needed”") as refusal:
+        read_choice("approve:zzz", question("pending_acceptance"), begin="irontree answer 7 ")
+    assert "`irontree accept 7` | `irontree reject 7 --note 'NOTE'`" in (refusal.value.remedy or "")
+
+
+def test_what_names_nothing_to_be_approved_is_told_the_name_and_how_to_see_it():
+    asked = replace(question("reapproval_required"), revision="0123abcd0123abcd", look="irontree task a.md --plan")
+    with pytest.raises(AnswerRefused, match="`irontree answer 7 approve:zzz` needs the name") as refusal:
+        read_choice("approve:zzz", asked, begin="irontree answer 7 ")
+    assert refusal.value.remedy == (
+        "now it is `irontree answer 7 approve:0123abcd0123abcd`; `irontree task a.md --plan` shows it, "
+        "and what would be approved"
+    )
+
+
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.choices], ids=lambda rule: rule.reason)
 def test_the_option_that_is_proposed_for_a_choice_is_understood_as_that_choice(rule):
     asked = question(rule.reason, 7 if rule.asked_of == "issue" else None)
     for choice in rule.choices:
         option = option_for(asked, choice)
         assert "NAME" not in option_for(replace(asked, revision="0123abcd"), choice)
+        assert "NAME" not in option_for(asked, choice, "0123abcd")
         text = option.removeprefix("--answer '").removesuffix("'").replace("NAME", "c8b7d960")
         [found] = prepare([text])
         assert found.answers(asked)
-        assert found.answer.choice == choice.name
+        assert found.by("ada", asked).choice == choice.name

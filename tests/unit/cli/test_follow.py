@@ -211,7 +211,7 @@ def test_prepared_answers_are_used_in_their_order_and_those_that_are_left_are_kn
         ("accept", "good", "Ada"),
     ]
     assert [prepared.text for prepared in follower.prepared] == ["issue-1=accept:twice", "issue-9=accept"]
-    assert "Answered: send-back (“friendlier”)" in follower.screen.lines
+    assert "Answered: reject (“friendlier”)" in follower.screen.lines
 
 
 def test_a_refused_answer_is_said_with_its_reason_and_the_person_is_asked_again(follow):

@@ -34,8 +34,8 @@ OF_LOOPS = [
 ]
 
 
-def understood(command: str) -> argparse.Namespace:
-    """The options that *command* gives; raises UsageError if it cannot be typed."""
+def understood(command: str, asked: Question | None = None) -> argparse.Namespace:
+    """The options that *command* gives, as an answer to *asked*; raises UsageError if it cannot be typed."""
     program, *words = shlex.split(command)
     assert program == "irontree"
     verb, *rest = top_parser().parse_args(words).words
@@ -43,7 +43,8 @@ def understood(command: str) -> argparse.Namespace:
     if verb == "checkup":
         _require_fit(options, MODES[options.mode])
     if verb == "answer":
-        assert read_choice(" ".join(options.choice), for_loop=options.asked == LOOP_ID, begin="").choice
+        assert asked
+        assert read_choice(" ".join(options.choice), asked, begin="").choice
     return options
 
 
@@ -51,7 +52,7 @@ def understood(command: str) -> argparse.Namespace:
 def test_every_legal_answer_has_a_command_that_can_be_typed(asked):
     assert answers_to(asked)
     for _, command in answers_to(asked):
-        understood(command)
+        understood(command, asked)
 
 
 def test_without_a_loop_there_is_nothing_to_skip_or_stop():

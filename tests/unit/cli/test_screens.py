@@ -98,7 +98,7 @@ def ask(keyboard, output):
 def test_a_choice_is_made_by_its_number_or_its_word(ask, output, typed):
     answer = ask("pending_acceptance", typed, "")
     assert (answer.choice, answer.by, answer.note, answer.question) == ("accept", "Ada", "", "issue-7-3")
-    assert "2  send-back: send back with a note" in output.getvalue()
+    assert "2  reject: send back with a note" in output.getvalue()
     assert URL in output.getvalue()
 
 
@@ -136,7 +136,7 @@ def test_what_is_no_choice_is_said_and_asked_again(ask, output):
     assert "“9” is none of them" in output.getvalue()
 
 
-@pytest.mark.parametrize("typed", ["send-back: make it longer", "2:make it longer"])
+@pytest.mark.parametrize("typed", ["reject: make it longer", "send-back: make it longer", "2:make it longer"])
 def test_a_note_may_be_typed_behind_its_choice(ask, typed):
     answer = ask("pending_acceptance", typed)
     assert (answer.choice, answer.note) == ("send-back", "make it longer")
@@ -208,5 +208,5 @@ def test_without_anybody_the_question_is_shown_with_the_commands_that_answer_it(
     said = output.getvalue()
     assert "\x1b" not in said
     assert "# Accept #7?" in said
-    assert f"  irontree resume {LOOP} --answer 'issue-7=send-back:NOTE'\n" in said
+    assert f"  irontree resume {LOOP} --answer 'issue-7=reject:NOTE'\n" in said
     assert URL not in said

@@ -13,7 +13,7 @@ from irontree.domain import typed
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
 from irontree.domain.commands import Issues
 from irontree.domain.decide import TIMER, time_left
-from irontree.domain.halt import AGENT_ASKS, RULE, RULES, VALUES, Choice, Need, halt_of
+from irontree.domain.halt import AGENT_ASKS, RULE, RULES, VALUES, Choice, Need, choice_called, halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import (
     AnswerRefused,
@@ -153,9 +153,10 @@ def validate(question: Question, answer: Answer) -> Choice:
         )
     special = [choice.name for choice in question.rule.choices if choice.special]
     legal = question.choices(special)
-    choice = next((item for item in legal if answer.choice in (item.name, item.label)), None)
+    labelled = next((item for item in legal if answer.choice == item.label), None)
+    choice = labelled or choice_called(answer.choice, legal)
     if choice is None:
-        names = ", ".join(item.name for item in legal if not item.special)
+        names = ", ".join(item.typed for item in legal if not item.special)
         raise AnswerRefused(f"“{answer.choice}” is no answer to “{question.rule.title}”", remedy=f"one of: {names}")
     _require_needs(choice, answer)
     if question.budget and "amount" in choice.needs:
@@ -178,7 +179,7 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
     missing = [_NEEDED[need] for need in choice.needs if not given[need]]
     if missing:
         raise AnswerRefused(
-            f"“{choice.name}” needs {missing[0]}", remedy=f"answer again with {missing[0]}{_example(missing[0])}"
+            f"“{choice.typed}” needs {missing[0]}", remedy=f"answer again with {missing[0]}{_example(missing[0])}"
         )
     if len(answer.note) > NOTE_LIMIT:
         raise AnswerRefused(

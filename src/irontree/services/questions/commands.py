@@ -51,7 +51,8 @@ def _command(question: Question, choice: Choice) -> str:
     if choice.name == "stop":
         return typed.stop(question.loop_id)
     if question.kind == "issue" and choice.name in _SHORT:
-        return _SHORT[choice.name](question.issue_number)
+        command = _SHORT[choice.name](question.issue_number)
+        return f"{command} {typed.NOTE}" if choice.hints_note else command
     examples = {
         "amount": EXAMPLES[question.budget.unit] if question.budget else "",
         "count": "20",

@@ -13,7 +13,7 @@ from irontree.domain import typed
 from irontree.domain.checks import complaint_of
 from irontree.domain.decide import ISSUES_EVERY, Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.external import BY_CHECK
-from irontree.domain.halt import Choice
+from irontree.domain.halt import SAME_FAILURE, Choice
 from irontree.domain.ids import digest_of
 from irontree.domain.meta import Meta
 from irontree.domain.plan import Plan
@@ -29,7 +29,6 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of, results_at, say_issue_event, step_command
 from irontree.services.views.overview import title_of, waits_for
 from irontree.services.views.report import done_by
-from irontree.services.work.preflight import SAME_FAILURE
 
 # --- Open questions in listings
 
@@ -311,7 +310,7 @@ def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[Tas
         detail = state.problem or _in_words(state)
         because = rule.title[0].lower() + rule.title[1:] + (f" ({detail})" if detail else "")
         question = question_about(state, rule, over.open.id if over.open else None)
-        names = ", ".join(choice.name for choice in offered(app, world, question))
+        names = ", ".join(choice.typed for choice in offered(app, world, question))
         words = "; ".join(filter(None, (names, gate_words(app, world, question))))
         return "blocked", because, _who_decides(state, over, words)
     funds = read_funds(app, world)

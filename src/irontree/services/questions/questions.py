@@ -120,6 +120,10 @@ class Question:
         """The choices that are legal now; special ones only if *special* names them."""
         return choices(self.rule, in_loop=self.loop_id is not None, special=special)
 
+    def typed(self, name: str) -> str:
+        """The word to type at a terminal for the choice of this name."""
+        return next((choice.typed for choice in self.rule.choices if choice.name == name), name)
+
     def usages(self, wanted: Callable[[Choice], bool] = lambda _: True) -> tuple[str, ...]:
         """The comment commands to offer as answers to it, of the *wanted* choices."""
         return tuple(self.usage(choice) for choice in self.choices() if choice.in_comments and wanted(choice))

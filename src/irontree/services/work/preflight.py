@@ -12,6 +12,7 @@ from irontree.app import App
 from irontree.domain.budgets import unreadable
 from irontree.domain.decide import may_start, next_try, step_for
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
+from irontree.domain.halt import SAME_FAILURE
 from irontree.domain.ids import adopted_source
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.spec import read_requirements, reads_as
@@ -133,7 +134,6 @@ def _shown(policy: ExecutionPolicy) -> str:
 
 
 FREE_TRANSITIONS = 3
-SAME_FAILURE = "same-failure"
 NO_ACCESS = "agent-not-authenticated"
 GIVE_ACCESS = (
     "log in with the agent's own program, or name the variable with its key under agent.environment in "

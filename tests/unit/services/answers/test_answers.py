@@ -143,7 +143,7 @@ def test_a_wrong_answer_is_refused_and_writes_nothing(pending, answer, complaint
 def test_a_refused_choice_is_told_the_legal_ones(pending):
     with pytest.raises(AnswerRefused) as refused:
         answer_issue(pending.app, 1, Answer("yes", "ada"))
-    assert refused.value.remedy == "one of: accept, send-back"
+    assert refused.value.remedy == "one of: accept, reject"
 
 
 @pytest.mark.parametrize("count", [None, 0, -1, 51])

@@ -41,7 +41,7 @@ def test_a_task_that_waits_for_a_person_says_for_what_and_what_may_be_said(scene
     scene.drive(scene.start(MANUAL_TASK))
     found = explain(scene.app, GREETING)
     assert (found.standing, found.because) == ("blocked", "your acceptance is needed")
-    assert found.rule == "a person decides; the choices are: accept, send-back, skip, stop"
+    assert found.rule == "a person decides; the choices are: accept, reject, skip, stop"
     assert found.events[-1].startswith("4. waits for a person")
 
 
@@ -56,9 +56,7 @@ def test_once_its_loop_was_stopped_a_task_waits_for_commands_alone(scene):
     assert standing(scene, "second") == ("ready", f"loop {loop.id} was stopped: it waits for `irontree run issue-2`")
     asked = explain(scene.app, GREETING)
     assert (asked.standing, asked.because) == ("blocked", "your acceptance is needed")
-    said = (
-        f"loop {loop.id} was stopped and asks no questions; the choices of `irontree answer 1` are: accept, send-back"
-    )
+    said = f"loop {loop.id} was stopped and asks no questions; the choices of `irontree answer 1` are: accept, reject"
     assert asked.rule == said
 
 

@@ -13,7 +13,8 @@ from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
-from irontree.services.questions.listing import explain
+from irontree.services.questions.commands import answers_to
+from irontree.services.questions.listing import explain, waiting
 from irontree.services.questions.pages import question_text
 from tests.support.world import GREETING, ONE_TASK, Scene, does
 
@@ -60,7 +61,9 @@ def test_the_form_shows_what_each_attempt_changed_and_how_it_failed(ready):
     assert "greet.txt +1 -0 | greet.txt +1 -0" in text, "the second one added a line to the first one's work"
     assert "it greets | no structured claim was found" in text
     assert text.count("How attempt") == 2
-    assert "**go-on**" in text
+    assert "**retry**: try again; a note tells the next attempt what to change" in text
+    [asked] = waiting(ready.app)
+    assert dict(answers_to(asked))[asked.rule.choices[0]] == "irontree retry 1 --note 'NOTE'"
 
 
 def test_why_says_how_often(ready):
