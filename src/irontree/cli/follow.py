@@ -192,7 +192,8 @@ class RichScreen:
         for number, choice in enumerate(legal, start=1):
             self._console.print(f"  [bold]{number}[/]  {choice.typed}: {choice.label}")
         if looks:
-            self._console.print("  " + " · ".join(f"[bold]{look.key}[/] {escape(look.title)}" for look in looks))
+            shown = " · ".join(f"[bold]{look.key}[/] {escape(look.title)}" for look in looks)
+            self._console.print(f"  To see more: {shown}")
         while (line := self._line("Your decision (number or word)", still_open)) is not None:
             if chosen := next((look for look in looks if look.key == line.strip()), None):
                 chosen.show(self._console)
@@ -223,8 +224,7 @@ class RichScreen:
         """A line from the keyboard; `None` at end of input, or if the question was answered elsewhere first."""
         self._console.print(f"{escape(prompt)}: ", end="")
         while True:
-            ready, _, _ = select.select([self._keys], [], [], KEY_WAIT)
-            if ready:
+            if select.select([self._keys], [], [], KEY_WAIT)[0]:
                 line = self._keys.readline()
                 return line.rstrip("\n") if line else None
             if not still_open():

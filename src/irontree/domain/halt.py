@@ -231,16 +231,22 @@ _OF_CHECK: Final = {
 def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
     """The rule as it is asked about this issue.
 
-    Where work is proposed, the merge of its request accepts it (R15). What looks like a secret is sent back, or
-    published by somebody who knows that. An agent that asks gets an answer.
+    Where work is proposed, the merge of its request accepts it (R15). Without a change, no commit is accepted. What
+    looks like a secret is sent back, or published by somebody who knows that. An agent that asks gets an answer.
     """
     if rule.reason == "blocked" and not state.problem:
         return _OF_CHECK.get(state.blocking_check or "", rule)._replace(title=block_title(state.blocking_check))
-    if rule.reason != "pending_acceptance" or not state.is_proposed:
+    if rule.reason != "pending_acceptance":
         return rule
-    merge = f"merge the request #{state.request}, or look now whether it is merged"
+    if state.is_proposed:
+        merge = f"merge the request #{state.request}, or look now whether it is merged"
+        return _relabelled(rule, "accept", merge, in_comments=False)
+    return rule if state.has_code else _relabelled(rule, "accept", "accept it without a change")
+
+
+def _relabelled(rule: HaltRule, name: str, label: str, *, in_comments: bool = True) -> HaltRule:
     asked = (
-        choice._replace(label=merge, in_comments=False) if choice.name == "accept" else choice
+        choice._replace(label=label, in_comments=in_comments) if choice.name == name else choice
         for choice in rule.choices
     )
     return rule._replace(choices=tuple(asked))

@@ -23,7 +23,7 @@ from irontree.services.proposals.approval import approval_text, approval_view
 from irontree.services.proposals.sources import propose
 from irontree.services.questions.listing import asked_about
 from irontree.services.questions.pages import _waiting, issue_form, parts_of, question_text
-from irontree.services.questions.questions import question_about, question_of_loop
+from irontree.services.questions.questions import question_about, question_of_loop, questions_of_issues
 from irontree.services.record import read_world
 from tests.support import issues, views
 from tests.support.memory_project import commit_here
@@ -51,6 +51,18 @@ def test_what_is_shown_has_the_names_with_which_the_templates_are_tried(scene):
     verify(scene.app, 1)
     asked = question_about(scene.state(), RULE["pending_acceptance"])
     assert issue_form(scene.app, asked).keys() == views.form("text", "pending_acceptance").keys()
+
+
+def test_where_nothing_was_changed_no_commit_is_promised(scene):
+    scene.agent, scene.checks = ScriptedAgent(lambda _: None), ScriptedCheckRunner()
+    scene.publish(MANUAL_TASK)
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    [asked] = questions_of_issues(scene.world)
+    text = question_text(scene.app, asked)
+    assert "Nothing was changed: accepting records that it is done as it is, and publishes nothing." in text
+    assert "Accepting publishes" not in text
+    assert "- **accept**: accept it without a change" in text
 
 
 # --- the approval -------------------------------------------------------------------------------------------

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 from rich.console import Console
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.cli.looking import looks_at
+from irontree.cli.looking import TRY_KEY, _details, looks_at
 from irontree.domain.halt import RULE
+from irontree.rendering import JinjaRenderer
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.questions.questions import question_about
+from tests.support.views import case
 from tests.support.world import MANUAL_TASK
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def test_each_part_has_a_key_of_its_own_and_t_opens_a_shell_where_the_work_is(scene, monkeypatch, tmp_path):
@@ -40,6 +45,14 @@ def test_each_part_has_a_key_of_its_own_and_t_opens_a_shell_where_the_work_is(sc
     assert not {"of the private server", "of-the-forge"} & {
         line.partition("=")[2].removeprefix("irontree:") for line in Path(f"{told}.env").read_text().splitlines()
     }, "what runs there may be the agent's"
+
+
+def test_the_keys_are_those_that_the_guide_explains():
+    guide = (ROOT / "docs" / "how-to" / "answer-questions.md").read_text(encoding="utf-8")
+    explained = set(re.findall(r"`([a-z])`", "".join(re.findall(r"^\| (`[a-z]`[^|]*) \|", guide, re.MULTILINE))))
+    forms = ("pending-acceptance", "fail-terminal", "blocked")
+    texts = [JinjaRenderer().render(f"forms/{form}.md", **case(f"forms/{form}.md", "text")) for form in forms]
+    assert {look.key for text in texts for look in _details(text)} | {TRY_KEY} == explained
 
 
 def test_a_shell_that_is_not_there_is_said(scene, monkeypatch):
