@@ -37,8 +37,9 @@ def _with_criteria(root: Path, paths: Iterator[Path]) -> Iterator[str]:
 
 def about_documents(found: Sequence[str]) -> dict[str, Any]:
     """The field as JSON schema."""
-    named = f" Here are: {', '.join(f'`{path}`' for path in found)}." if found else ""
+    named = ", ".join(f"`{path}`" for path in found) or "none"
     return {
         "title": "Document",
-        "description": f"Its path in the repository.{named} Or issues: `#12 #13`, `first 5`, `all open`.",
+        "description": f"Its path in the repository. There when serving started: {named}. "
+        "Or issues: `#12 #13`, `first 5`, `all open`.",
     }

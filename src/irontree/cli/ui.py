@@ -34,7 +34,11 @@ def run(context: Context) -> int:
     Raises ServerUnavailable if no server runs.
     """
     app, folder = context.look(), state_folder()
-    environment = require_server(app)
+    try:
+        environment = require_server(app)
+    except ServerUnavailable as error:
+        error.remedy = f"{error.remedy}. `irontree demo` has a server of its own: open the address that it printed"
+        raise
     if context.options.sign_out:
         sign_out(environment)
         context.console.write("Every browser is signed out of the private server.\n")

@@ -164,6 +164,7 @@ def test_without_a_server_there_is_no_page_to_open(shell):
     refused = shell("ui")
     assert refused.code == 1
     assert "no Prefect server runs here" in refused.err
+    assert "`irontree demo` has a server of its own: open the address that it printed" in refused.err
     assert "irontree serve" in refused.err
 
 

@@ -85,7 +85,9 @@ def test_the_page_that_starts_a_document_names_those_that_are_there(tmp_path):
         (tmp_path / path).write_text("# A\n\n## B\n\n- [ ] it is there\n")
     (tmp_path / "README.md").write_text("# A\n\n- no criterion\n")
     assert documents_in(tmp_path) == ("SPEC.md", "docs/app.md")
-    assert "`SPEC.md`, `docs/app.md`" in about_documents(("SPEC.md", "docs/app.md"))["description"]
+    said = about_documents(("SPEC.md", "docs/app.md"))["description"]
+    assert "There when serving started: `SPEC.md`, `docs/app.md`." in said
+    assert "There when serving started: none." in about_documents(())["description"], "one may be there by now"
 
 
 def test_where_there_is_one_document_alone_one_click_starts_it(tmp_path):
