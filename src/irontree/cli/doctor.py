@@ -63,7 +63,7 @@ def run(context: Context) -> int:
 def blocks(found: tuple[Examined, ...]) -> Iterator[OutputBlock]:
     """The human-readable output."""
     rows = tuple((Cell(f.verdict, _STYLES[f.verdict]), f.what, _with_remedy(f)) for f in found)
-    yield Table(("", "LOOKED AT", "FOUND"), rows)
+    yield Table(("", "LOOKED AT", "FOUND"), rows, names=(0, 1))
 
 
 def _with_remedy(item: Examined) -> str:

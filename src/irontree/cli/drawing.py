@@ -60,7 +60,7 @@ def _drawn(block: OutputBlock, width: int) -> RenderableType:
 def _table(block: Table, width: int) -> RenderableType:
     """The table; each row takes two lines if the columns would leave the last one too narrow."""
     if not _fits(block, width):
-        return _under(block.title, Group(*(_stacked(row) for row in block.rows)))
+        return _under(block.title, Group(*(_stacked(row, block.names) for row in block.rows)))
     drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     for number, heading in enumerate(block.headings):
         last = number == len(block.headings) - 1
@@ -78,13 +78,11 @@ def _fits(block: Table, width: int) -> bool:
     return width - sum(most) - _GAP * len(most) >= min(last, READABLE)
 
 
-def _stacked(row: tuple[Cell | str, ...]) -> RenderableType:
-    """The first and last columns, which identify the row, above the others; with only two, the last below the first."""
-    first, *middle, last = row
-    if not middle:
-        return Group(_text(first), Padding(_text(last), (0, 0, 0, 3)))
-    rest = [_text(value) for value in middle if cell(value).text.strip()]
-    heading = Text.assemble(_text(first), " ", _text(last))
+def _stacked(row: tuple[Cell | str, ...], names: tuple[int, ...]) -> RenderableType:
+    """The columns that *names* says above the others: else the first and the last, or of only two the first."""
+    named = names or ((0, len(row) - 1) if row[2:] else (0,))
+    heading = Text(" ").join(_text(row[at]) for at in named)
+    rest = [_text(value) for at, value in enumerate(row) if at not in named and cell(value).text.strip()]
     return Group(heading, Padding(Text("  ").join(rest), (0, 0, 0, 3))) if rest else heading
 
 

@@ -324,7 +324,7 @@ def blocks(outcome: InitOutcome) -> Iterator[OutputBlock]:
     yield TextLines((Cell(_headline(outcome), "title"), *outcome.changes, outcome.forge or outcome.local))
     if outcome.settings:
         rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
-        yield Table(("SETTING", "VALUE", "WHY"), rows)
+        yield Table(("SETTING", "VALUE", "WHY"), rows, names=(0, 1))
     yield from listing(outcome.open, "asks", "Needs your attention")
     yield from next_commands(*outcome.next)
 

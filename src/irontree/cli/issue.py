@@ -133,7 +133,7 @@ def issue_blocks(shown: IssueDetails) -> Iterator[OutputBlock]:
     yield TextLines((Cell(f"#{shown.state.issue_number} {shown.title}", "title"), *_facts(shown)))
     if shown.covered:
         rows = tuple(_criterion(item) for item in shown.covered)
-        yield Table(("COVERED BY", "CRITERION"), rows, title="Acceptance criteria")
+        yield Table(("COVERED BY", "CRITERION"), rows, title="Acceptance criteria", names=(1,))
     yield from budget_blocks(shown.budgets)
     if shown.report and shown.report.results:
         results = tuple((_ended(result), result.check.shown) for result in shown.report.results)

@@ -26,6 +26,8 @@ class Table(NamedTuple):
     headings: tuple[str, ...]
     rows: tuple[tuple[Cell | str, ...], ...]
     title: str = ""
+    names: tuple[int, ...] = ()
+    """The columns that say what a row is about, if other than the first and the last."""
 
 
 class TextLines(NamedTuple):

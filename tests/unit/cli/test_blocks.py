@@ -91,6 +91,20 @@ def test_a_terminal_without_unicode_gets_boxes_it_can_show():
     assert "? x" in text
 
 
+@pytest.mark.parametrize(
+    ("headings", "names", "lines"),
+    [
+        (("", "LOOKED AT", "FOUND"), (0, 1), ["good git", "   2.39 and so on, more than fits"]),
+        (("COVERED BY", "WHAT"), (1,), ["2.39 and so on, more than fits", "   a command that is long too"]),
+        (("TIME", "WHAT"), (), ["a command that is long too", "   2.39 and so on, more than fits"]),
+    ],
+)
+def test_where_it_is_told_row_by_row_what_a_row_is_about_comes_before_its_value(headings, names, lines):
+    row = ("good", "git") if len(headings) > 2 else ("a command that is long too",)
+    told = Table(headings, ((*row, "2.39 and so on, more than fits"),), names=names)
+    assert [line.rstrip() for line in drawn(told, width=34).splitlines()] == lines
+
+
 def test_a_table_whose_last_column_would_have_no_room_is_told_row_by_row():
     table = Table(("COVERED BY", "CRITERION"), (("python3 -m fairshare summary", "It works for the trip to Lisbon"),))
     assert "COVERED BY" in drawn(table, width=80)
