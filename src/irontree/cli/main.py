@@ -231,6 +231,8 @@ def _foreign(error: Exception, words: Sequence[str], console: Console) -> int:
 
 
 def _dispatch(words: Sequence[str], console: Console) -> int:
+    if words[:1] in (["-h"], ["--help"]) and words[1:]:  # `irontree --help VERB`, as one types it for git
+        words = [HELP, *words[1:]]
     given, early = top_parser().parse_known_args(words)
     if not given.words:
         if early:

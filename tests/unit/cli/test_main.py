@@ -57,9 +57,9 @@ def test_every_verb_is_in_one_group_alone():
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of_a_verb_is_what_the_verb_says_of_itself(verb, capsys):
-    assert main(["help", verb]) == main([verb, "--help"]) == 0
-    first, second = capsys.readouterr().out.split(f"usage: irontree {verb} ")[1:]
-    assert first == second
+    assert main(["help", verb]) == main([verb, "--help"]) == main(["--help", verb]) == 0
+    first, *others = capsys.readouterr().out.split(f"usage: irontree {verb} ")[1:]
+    assert others == [first, first]
 
 
 def test_help_of_what_there_is_not_names_what_is_near(capsys):
