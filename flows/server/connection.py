@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import logging
 import os
 import shutil
 import signal
@@ -150,6 +151,8 @@ def adopt(environment: Mapping[str, str], folder: Path) -> None:
     os.environ.update(environment)
     with contextlib.chdir(folder):
         importlib.import_module("prefect.context")
+    # A command waits at its end for the last event, and Prefect would tell its user so.
+    logging.getLogger("EventsWorker").setLevel(logging.ERROR)
 
 
 def _refuse_others(environment: Mapping[str, str]) -> None:

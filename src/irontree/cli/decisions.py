@@ -215,9 +215,11 @@ def tell_loop(context: Context, app: App, asked: Question, answer: Answer) -> in
         answer_loop(app, loop_id, replace(answer, by=app.origin.actor))
     _wake(context, app, None, loop_id)
     following = next_command(app, read_world(app), loops.read_loops(app)[0])
+    ways = ". It goes on by itself" if goes_on(app) else ". To have it go on, resume it"
+    how = "" if answer.choice == "stop" else ways
     context.console.show(
         lambda: {"loop_id": loop_id, "answer": answer.choice, "next": following or None},
-        [TextLines((Cell(f"Loop {loop_id}: {answer.choice}", "good"),)), *next_commands(following)],
+        [TextLines((Cell(f"Loop {loop_id}: {answer.choice}{how}", "good"),)), *next_commands(following)],
     )
     return OK
 

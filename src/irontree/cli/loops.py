@@ -16,7 +16,7 @@ from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, left_out, read_loop
 from irontree.services.record import World, read_world
 from irontree.services.views.history import say_loop_event
-from irontree.services.views.overview import LoopRow, overview, title_of
+from irontree.services.views.overview import LoopRow, Overview, overview, title_of
 
 
 def budget_blocks(budgets: Sequence[Budget]) -> Iterator[OutputBlock]:
@@ -38,16 +38,24 @@ def _style(budget: Budget) -> Style:
 # --- The table of loops, shared by all listings
 
 
-def loop_table(rows: Iterable[LoopRow]) -> Table:
+def loop_table(found: Overview) -> Table:
     """One row per loop."""
-    return Table(("LOOP", "DONE", "TRANSITIONS", "STATE"), tuple(_cells(row) for row in rows))
+    at_work = bool(found.busy or found.active_loop or found.serving)
+    return Table(("LOOP", "DONE", "TRANSITIONS", "STATE"), tuple(_cells(row, at_work=at_work) for row in found.loops))
 
 
-def _cells(row: LoopRow) -> tuple[Cell | str, ...]:
-    at = f" at {row.halt_at}" if row.halt_at else ""
-    why = f": {row.halt_reason.replace('_', ' ')}{at}" if row.halt_reason else ""
+def _cells(row: LoopRow, *, at_work: bool) -> tuple[Cell | str, ...]:
     done = f"{row.done} of {row.total}{f', {row.skipped} skipped' if row.skipped else ''}"
-    return (row.loop_id, done, f"{row.budget_used} of {row.budget}", f"{row.status}{why}")
+    return (row.loop_id, done, f"{row.budget_used} of {row.budget}", _state(row, at_work=at_work))
+
+
+def _state(row: LoopRow, *, at_work: bool) -> str:
+    """What a person may believe of its state: nothing runs that nobody drives, and no reason outlives its answer."""
+    if row.status == "halted" and row.halt_reason and not row.answered:
+        return f"halted: {row.halt_reason.replace('_', ' ')}{f' at {row.halt_at}' if row.halt_at else ''}"
+    if row.status in ("running", "halted") and not at_work:
+        return "waits to be resumed"
+    return "running" if row.status == "halted" else row.status
 
 
 # --- `irontree status --loops [LOOP]`: the loops of this repository, or one with its tasks and transitions
@@ -60,8 +68,8 @@ def show_loops(context: Context) -> int:
     """Print all loops, or one; raises NotEligible for an unknown id."""
     app = context.look()
     if context.options.loop_id is None:
-        rows = overview(app).loops
-        context.console.show(lambda: {"loops": [row._asdict() for row in rows]}, list_blocks(rows))
+        found = overview(app)
+        context.console.show(lambda: {"loops": [row._asdict() for row in found.loops]}, list_blocks(found))
         return 0
     loop, world = read_loop(app, context.options.loop_id), read_world(app)
     records, budgets = app.loops.read(loop.id).records, read_funds(app, world).of_loop(loop)
@@ -72,12 +80,12 @@ def show_loops(context: Context) -> int:
     return 0
 
 
-def list_blocks(rows: tuple[LoopRow, ...]) -> Iterator[OutputBlock]:
+def list_blocks(found: Overview) -> Iterator[OutputBlock]:
     """All loops, oldest first."""
-    if not rows:
+    if not found.loops:
         yield TextLines(("No loops yet.", "-> irontree task SPEC.md starts one"))
         return
-    yield loop_table(rows)
+    yield loop_table(found)
 
 
 def as_json(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
         rows = tuple(_row(row, skipped=row.task_key in glance.skipped) for row in found.issues)
         yield Table(("ISSUE", "STATE", "ATTEMPT", "COMMIT", "TITLE"), rows)
     if found.loops:
-        yield loop_table(found.loops)
+        yield loop_table(found)
     yield from budget_blocks(found.budgets)
     yield from listing((*found.problems, *_undelivered(found.issues)), "bad", "Trouble")
     yield from listing(filter(None, (found.backup,)), "asks", "Warning")

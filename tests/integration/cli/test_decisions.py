@@ -170,6 +170,8 @@ def test_a_loop_is_answered_by_its_id_and_goes_on_when_it_is_resumed(shell):
     loops.halt(app, LOOP_ID, Halt("loop_budget_exhausted", None))
     done = shell("answer", LOOP_ID, "extend:20", "--json")
     assert done.data == {"loop_id": LOOP_ID, "answer": "extend", "next": f"irontree resume {LOOP_ID}"}
+    assert f"{LOOP_ID}  0 of" in (listed := shell("status", "--loops").out)
+    assert "waits to be resumed" in listed
     entity = shell("status", "--loops", LOOP_ID, "--json").data["loop"]
     assert (entity["status"], entity["budget_max_transitions"]) == ("running", 25)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.cli.drive import tree_line
+from irontree.cli.loops import loop_table
 from irontree.cli.output import plain
 from irontree.cli.status import STYLES, StatusView, as_json, blocks, look, with_checkout
 from irontree.domain.halt import APPROVAL, RULE, RULES
@@ -154,6 +155,21 @@ def test_loops_stand_with_what_stopped_them():
     assert "halted: fail terminal at auth-core" in line
     assert "1 of 3" in line
     assert "12 of 50" in line
+
+
+@pytest.mark.parametrize(
+    ("loop", "alive", "said"),
+    [
+        (LoopRow(LOOP_ID, "running", None, None, 1, 3, 12, 50), {"serving": "a terminal"}, "running"),
+        (LoopRow(LOOP_ID, "running", None, None, 1, 3, 12, 50), {}, "waits to be resumed"),
+        (LoopRow(LOOP_ID, "halted", "blocked", "core", 1, 3, 12, 50, answered=True), {}, "waits to be resumed"),
+        (LoopRow(LOOP_ID, "halted", "blocked", "core", 1, 3, 12, 50, answered=True), {"busy": "ada"}, "running"),
+        (LoopRow(LOOP_ID, "cancelled", "blocked", "core", 1, 3, 12, 50), {}, "cancelled"),
+    ],
+)
+def test_a_loop_runs_where_somebody_drives_it_and_names_no_reason_that_is_settled(loop, alive, said):
+    found = overview(row(), loops=(loop,))._replace(**alive)
+    assert loop_table(found).rows[0][-1] == said
 
 
 def test_trouble_is_listed_and_stops_nothing():

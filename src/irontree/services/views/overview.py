@@ -58,6 +58,8 @@ class LoopRow(NamedTuple):
     budget: int
     skipped: int = 0
     """How many of its tasks were skipped; they do not count in `total`."""
+    answered: bool = False
+    """Whether the issue at which it halted asks nothing any more."""
 
 
 class Overview(NamedTuple):
@@ -229,6 +231,7 @@ def _row(app: App, world: World, state: TaskState) -> IssueRow:
 def _loop_row(loop: Loop, world: World) -> LoopRow:
     entity, skips = loop.entity, left_out(loop, world)
     keys = [key for key in entity.task_keys if key not in skips | world.cancelled]
+    halted_at = world.states.get(entity.halt_at_task_key or "") if entity.status == "halted" else None
     return LoopRow(
         loop_id=entity.loop_id,
         status=entity.status,
@@ -239,4 +242,5 @@ def _loop_row(loop: Loop, world: World) -> LoopRow:
         budget_used=entity.budget_used,
         budget=entity.budget_max_transitions,
         skipped=len(skips),
+        answered=halted_at is not None and world.halt_of(halted_at) is None,
     )

@@ -303,7 +303,7 @@ def test_a_halted_loop_goes_on_without_what_a_person_skipped_and_says_so_task_by
     assert say_loop_event(records[0]) == f"loop {loop.id} started"
     reached = f"goal reached: everything in scope is done but what was skipped: {CLOSE}, {PARTS}, {TWO}"
     assert say_loop_event(records[-1]) == reached
-    [row] = loop_table(overview(scene.app).loops).rows
+    [row] = loop_table(overview(scene.app)).rows
     assert row[1] == "2 of 2, 3 skipped"
 
 
