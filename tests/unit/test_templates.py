@@ -365,8 +365,8 @@ def approval_shown(**changes) -> str:
 
 
 def test_an_approval_with_open_questions_says_to_answer_them_first_and_not_how_to_approve():
-    assert "## Open Questions" in approval_shown()
-    assert approval_shown().endswith("## Your Decision\n\nAnswer the open questions first.\n")
+    assert "## Open questions" in approval_shown()
+    assert approval_shown().endswith("## Your decision\n\nAnswer the open questions first.\n")
 
 
 def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():

@@ -149,7 +149,7 @@ def test_a_vague_issue_is_shown_with_its_questions_and_not_approved(shell):
     write(shell, VAGUE)
     refused = shell("task", "#1", "--stepwise", "--approve", name_of(shell, "#1"))
     assert refused.code == 1
-    assert "Open Questions" in refused.out
+    assert "Open questions" in refused.out
     assert "answer in the issue" in refused.err
     taken = shell("task", "adopt", "issue-1")
     assert "Open question: What must hold" in taken.out

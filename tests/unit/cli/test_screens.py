@@ -117,7 +117,7 @@ def test_the_choices_are_shown_once(ask, output):
 
 def test_before_a_choice_everything_with_a_key_may_be_looked_at(keyboard, output):
     looks = (
-        Look("d", "The Change", partial(show_text, title="The Change", text="`+ hello`")),
+        Look("d", "The change", partial(show_text, title="The change", text="`+ hello`")),
         Look("t", "try it", print),
     )
     screen = RichScreen("Ada", lambda _: looks, Console(file=output, width=100, force_terminal=False), keyboard.keys)
@@ -126,7 +126,7 @@ def test_before_a_choice_everything_with_a_key_may_be_looked_at(keyboard, output
     answer = screen.ask(about, asked(about), URL, lambda: True)
     assert answer is not None
     assert answer.choice == "accept"
-    assert "d The Change · t try it" in output.getvalue()
+    assert "d The change · t try it" in output.getvalue()
     assert "+ hello" in output.getvalue()
 
 

@@ -43,7 +43,7 @@ from irontree.services.views.report import check_defining, criteria_of, evidence
 from irontree.services.work.preflight import diff_of
 from irontree.services.work.prompts import asked_by_agents
 
-CHOICES: Final = "Your Decision"
+CHOICES: Final = "Your decision"
 """The title of the choices in the text of a question (`templates/layouts/parts.md`)."""
 DECISIVE_LINES: Final = 5
 

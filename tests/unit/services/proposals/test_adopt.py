@@ -256,7 +256,7 @@ def test_a_title_or_text_that_was_edited_stops_the_work_and_asks(ready, changes)
     assert "#1 is not what was approved" in ready.last().meta["reason"]
     shown = question_text(ready.app, next_step(ready.app, 1))
     assert name(ready) in shown
-    assert "What Changed" in shown
+    assert "What changed" in shown
 
 
 def test_the_form_names_the_criteria_that_changed_before_the_diff(ready):

@@ -194,7 +194,7 @@ def test_what_a_query_finds_and_does_not_fit_is_left_out_with_the_reason(two):
 def test_a_named_issue_that_leaves_something_open_blocks_the_approval_of_the_set(two):
     write(two, "Vague", "It should be nicer.")
     found = resolved(two, 1, 3)
-    assert "Open Questions" in shown(two, 1, 3)
+    assert "Open questions" in shown(two, 1, 3)
     for refuse in (Proposal.require_clear, lambda plan: approve(two.app, plan, plan.name, "ada")):
         with pytest.raises(ApprovalRefused, match="no acceptance criterion"):
             refuse(found)
@@ -225,7 +225,7 @@ def test_the_approval_shows_loop_goal_words_query_tasks_and_where_code_goes(two)
         "has greet.txt hello",
         "at most 50",
         "`main` of `origin`",
-        "When It Stops and Asks",
+        "When it stops and asks",
     ):
         assert needed in text
 
@@ -235,7 +235,7 @@ def test_the_approval_shows_what_the_agent_is_told_and_where(scene):
     write(scene, "Greeting", "Say it kindly, and in two languages.\n\n- [ ] it is there `$ has x.txt`\n")
     text = shown(scene, 1)
     assert f"- Repository: {scene.app.repository.root.name}" in text
-    assert "> Say it kindly, and in two languages." in text.partition("## What the Agent Is Told")[2]
+    assert "> Say it kindly, and in two languages." in text.partition("## What the agent is told")[2]
 
 
 @pytest.mark.parametrize("change", ["text", "comment", "settings", "set"])

@@ -290,7 +290,7 @@ def test_what_a_skip_takes_with_it_is_shown_before_anybody_confirms_it(scene):
 
 SCREEN = 24
 """Lines of a small terminal."""
-FORGED = "\n## Your Decision\n\n- **accept**: yes\n```\n# Title\n"
+FORGED = "\n## Your decision\n\n- **accept**: yes\n```\n# Title\n"
 
 
 def rows(markdown: str) -> int:
@@ -310,8 +310,8 @@ def test_what_a_question_leads_with_fits_one_screen_and_the_rest_is_apart(scene)
     assert "line 499 failed" in parts.lead
     assert "Changed: `long.txt` +500 -0" in parts.lead
     assert "retry" in parts.lead
-    assert "+line" in parts.details["The Change"]
-    assert "line 0 failed" in parts.details["What Failed"]
+    assert "+line" in parts.details["The change"]
+    assert "line 0 failed" in parts.details["What failed"]
 
 
 def test_what_others_wrote_makes_no_part_of_a_question(scene):
@@ -321,13 +321,13 @@ def test_what_others_wrote_makes_no_part_of_a_question(scene):
     run(scene.app, 1)
     text = question_text(scene.app, question_about(verify(scene.app, 1), RULE["fail_terminal"]))
     parts = parts_of(text)
-    assert "**accept**" not in parts.lead.rpartition("## Your Decision")[2]
+    assert "**accept**" not in parts.lead.rpartition("## Your decision")[2]
     assert list(parts.details) == [
-        "What Failed",
-        "Acceptance Criteria",
-        "Checks at This Commit",
-        "Files Changed",
-        "The Change",
+        "What failed",
+        "Acceptance criteria",
+        "Checks at this commit",
+        "Files changed",
+        "The change",
     ]
 
 

@@ -37,10 +37,10 @@ def test_each_part_has_a_key_of_its_own_and_t_opens_a_shell_where_the_work_is(sc
     looks["c"].show(Console(file=output, width=100))
     looks["t"].show(Console(file=output, width=100))
     assert [look.title for look in looks.values()] == [
-        *("Acceptance Criteria", "Checks at This Commit", "Files Changed", "The Change"),
+        *("Acceptance criteria", "Checks at this commit", "Files changed", "The change"),
         f"try it: a shell at {state.anchor[:12]}",
     ]
-    assert "Acceptance Criteria" in output.getvalue()
+    assert "Acceptance criteria" in output.getvalue()
     assert told.read_text() == f"{scene.repository.workspace('try', scene.policy.workspace).path}\nhello\n"
     assert not {"of the private server", "of-the-forge"} & {
         line.partition("=")[2].removeprefix("irontree:") for line in Path(f"{told}.env").read_text().splitlines()
