@@ -54,14 +54,14 @@ collect: $(STAMP) # compile the tests once: else each worker does so for itself 
 
 test: $(STAMP) ## the tests; CI runs test-e2e and test-scale too, in their small forms
 	@$(MAKE) --no-print-directory --jobs=4 check descriptions one-agent collect
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	@tools/in_memory $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)
 	AGENTS=all $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
 
 test-e2e: $(STAMP) ## whole programs: the demo as typed, killed and served, the pages in Chromium; E2E=one: without the longest
 	@# UPDATE_IMAGES=1 takes the pictures of docs/ anew.
-	E2E=$(E2E) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile -o faulthandler_timeout=0 tests/e2e $(PYTEST_ARGS)
+	E2E=$(E2E) tools/in_memory $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile -o faulthandler_timeout=0 tests/e2e $(PYTEST_ARGS)
 
 test-scale: $(STAMP) ## several API servers and workers, with PostgreSQL and Redis (10 minutes; needs both); SCALE=one: a small form
 	SCALE=$(SCALE) $(BIN)/python -m pytest tests/scale $(PYTEST_ARGS)

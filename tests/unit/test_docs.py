@@ -115,8 +115,10 @@ def test_the_rulings_stand_in_their_order():
 
 
 def comments(path: Path) -> str:
-    """Comments and docstrings, where rulings are cited."""
+    """Comments and docstrings, where cases are cited; nothing of a file that cites none."""
     text = path.read_text(encoding="utf-8")
+    if not CASE.search(text):
+        return ""
     hashes = [line.partition("#")[2] for line in text.splitlines() if "#" in line]
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     nodes = [node for node in ast.walk(tree_of(path)) if isinstance(node, owners)]

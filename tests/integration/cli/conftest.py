@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import uuid
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from irontree.services.execution.publish import publish
 from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
 from tests.support.repositories import git
+from tests.support.starts import Starter
 from tests.support.store import StillClock
 
 AGENT = """\
@@ -108,6 +110,13 @@ def publish_at(root: Path, spec: str) -> None:
 
 
 # --- repositories, each made once and then copied ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def starter() -> Iterator[Starter]:
+    """Starts commands as anew."""
+    with Starter.ready() as starter:
+        yield starter
 
 
 @pytest.fixture(scope="session")

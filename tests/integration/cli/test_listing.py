@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -50,20 +48,6 @@ def everything(place: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() if path.is_file() else b"" for path in sorted(place.rglob("*"))}
 
 
-def typed(words: list[str], folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "PREFECT_"))}
-    command = [sys.executable, "-B", "-m", "irontree", *words]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=kept | {"HOME": str(home)},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-
-
 @pytest.fixture
 def home(tmp_path) -> Path:
     """A user with no state, cache or settings yet."""
@@ -73,8 +57,9 @@ def home(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("words", LISTING, ids=" ".join)
-def test_where_nothing_is_set_up_a_look_creates_no_file_and_no_folder(bare_shell, home, words):
+def test_where_nothing_is_set_up_a_look_creates_no_file_and_no_folder(bare_shell, starter, home, words):
     (bare_shell.root / "SPEC.md").write_text("# Texts\n\n## First\n\n- [ ] It is there (manual)\n")
     before = everything(bare_shell.root), everything(home)
-    assert typed(words, bare_shell.root, home).returncode in (0, 1)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "PREFECT_"))}
+    assert starter.start(words, bare_shell.root, kept | {"HOME": str(home)}).code in (0, 1)
     assert (everything(bare_shell.root), everything(home)) == before

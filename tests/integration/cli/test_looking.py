@@ -343,58 +343,6 @@ def test_the_folder_can_be_given_before_or_behind_the_verb(shell, tmp_path):
     assert replace(shell, root=tmp_path)("status", "-C", "project").code == 0
 
 
-def python(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"COLUMNS": "80"},
-    )
-
-
-HEAVY = ("prefect", "jinja2", "rich", "markdown_it", "git")
-PROBE = """
-import sys
-from irontree.cli.main import main
-code = main(sys.argv[1:])
-print(code, *sorted(name for name in {heavy!r} if name in sys.modules), file=sys.stderr)
-"""
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--help"],
-        ["--version"],
-        ["example"],
-        ["status"],
-        ["show", "1"],
-        ["show", "1", "--events"],
-        ["show", "1", "--why"],
-        ["graph"],
-        ["status", "--loops"],
-        ["audit"],
-        ["config"],
-        ["show", "1", "--report"],
-    ],
-)
-def test_looking_imports_nothing_heavy(shell, words):
-    """GitPython is for those that look into the repository: for commits, or for its remotes."""
-    shell("run", "1")
-    shell("verify", "1")
-    heavy = tuple(name for name in HEAVY if name != "git" or words[0] not in {"audit", "config"})
-    done = python("-c", PROBE.format(heavy=heavy), *words, cwd=shell.root)
-    assert done.stderr.splitlines()[-1] == "0"
-
-
-@pytest.mark.parametrize("words", [["run", "1"], ["checkup", "pre-flight", "1"], ["checkup", "reconcile"]])
-def test_steps_never_import_prefect(shell, words):
-    done = python("-c", PROBE.format(heavy=("prefect",)), *words, cwd=shell.root)
-    assert done.stderr.splitlines()[-1] == "0"
-
-
 def test_a_reader_that_has_enough_is_no_error(shell):
     reader, writer = os.pipe()
     os.close(reader)

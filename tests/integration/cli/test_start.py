@@ -1,35 +1,53 @@
-"""What a command that only looks loads: bar (d) of the benchmarks rests on it."""
+"""What a command loads that is started anew: bar (d) of the benchmarks rests on it."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-LOADED = """
-import sys
-from irontree.cli.main import main
-code = main(sys.argv[1:])
-print(code, *sorted(name for name in sys.modules if "." not in name), file=sys.stderr)
-"""
 HEAVY = {"acp", "git", "github", "httpx", "jinja2", "markdown_it", "prefect", "rich", "sqlalchemy"}
 
 
 @pytest.mark.parametrize("words", [["--help"], ["status"], ["status", "--loops"], ["show", "1"]])
-def test_who_only_looks_loads_no_heavy_library(shell, words):
+def test_who_only_looks_loads_no_heavy_library(shell, starter, words):
     """Where nothing speaks of a Prefect server."""
     shell("run", "1")
-    assert loaded_by(*words, cwd=shell.root) & HEAVY == set()
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    started = starter.start(words, shell.root, plain)
+    assert started.code == 0
+    assert started.modules & HEAVY == set()
 
 
-def loaded_by(*words: str, cwd: Path) -> set[str]:
-    """The packages that a command loads which is started anew."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    command = [sys.executable, "-c", LOADED, *words]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=True, env=environment)
-    code, *packages = done.stderr.splitlines()[-1].split()
-    assert code == "0"
-    return set(packages)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["--version"],
+        ["example"],
+        ["status"],
+        ["show", "1"],
+        ["show", "1", "--events"],
+        ["show", "1", "--why"],
+        ["graph"],
+        ["status", "--loops"],
+        ["audit"],
+        ["config"],
+        ["show", "1", "--report"],
+    ],
+)
+def test_looking_imports_nothing_heavy(shell, starter, words):
+    """GitPython is for those that look into the repository: for commits, or for its remotes."""
+    shell("run", "1")
+    shell("verify", "1")
+    spared = {"git"} if words[0] in {"audit", "config"} else set()
+    started = starter.start(words, shell.root)
+    assert started.code == 0
+    assert started.modules & ({"prefect", "jinja2", "rich", "markdown_it", "git"} - spared) == set()
+
+
+@pytest.mark.parametrize("words", [["run", "1"], ["checkup", "pre-flight", "1"], ["checkup", "reconcile"]])
+def test_steps_never_import_prefect(shell, starter, words):
+    started = starter.start(words, shell.root)
+    assert started.code == 0
+    assert "prefect" not in started.modules
