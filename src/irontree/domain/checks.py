@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, assert_never
 
 from pydantic import Field, model_validator
 
+from irontree.domain.command_lines import is_trivial
 from irontree.domain.plan import Criterion, DetectionRow, ExecutionPolicy, PlanNode, Shell, canonical_digest
 from irontree.domain.text import ENDED_ESCAPES
 from irontree.domain.values import CodeRef, Value
@@ -198,7 +199,6 @@ def truncate(output: str) -> str:
 
 ITS_PARTS: Final = "its parts, all done"
 NOTHING_CITED: Final[Mapping[str, str]] = MappingProxyType({})
-TRIVIAL: Final = frozenset({"", "true", ":", "exit", "exit 0", "/bin/true"})
 
 
 class Coverage(NamedTuple):
@@ -278,14 +278,6 @@ def coverage(node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str] =
 def left_to_people(covered: Iterable[Coverage]) -> tuple[Human, ...]:
     """The checks that only a person can make."""
     return tuple(Human(item.criterion) for item in covered if item.by is None)
-
-
-def is_trivial(command: str) -> bool:
-    """Whether a command proves nothing (`true`, `echo ...`, `... || true`): pointed out at approval."""
-    words = command.split()
-    says_something = words[:1] in (["echo"], ["printf"]) and not set(command) & set("&|;")
-    last = re.split(r"\|\||;", " ".join(words).rstrip("; "))[-1].strip()
-    return says_something or last in TRIVIAL
 
 
 def judge(report: CheckReport, covered: Collection[Coverage], *, attempt: int, max_retry: int) -> Verdict:

@@ -347,3 +347,14 @@ def _modules(words: Iterable[str]) -> Iterator[str]:
     for word, following in pairwise((*words, "")):
         if option := _MODULE.fullmatch(word):
             yield option[1] or following
+
+
+_TRIVIAL: Final = frozenset({"", "true", ":", "exit", "exit 0", "/bin/true"})
+
+
+def is_trivial(command: str) -> bool:
+    """Whether a command proves nothing (`true`, `echo ...`, `... || true`): pointed out at approval."""
+    words = command.split()
+    says_something = words[:1] in (["echo"], ["printf"]) and not set(command) & set("&|;")
+    last = re.split(r"\|\||;", " ".join(words).rstrip("; "))[-1].strip()
+    return says_something or last in _TRIVIAL

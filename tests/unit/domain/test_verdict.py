@@ -15,9 +15,9 @@ from irontree.domain.checks import (
     Pending,
     commands_for,
     coverage,
-    is_trivial,
     judge,
 )
+from irontree.domain.command_lines import is_trivial
 from irontree.domain.plan import AgentSpec, Criterion, DetectionRow, ExecutionPolicy, PlanNode, PublishPolicy, Shell
 
 PLAIN = Criterion(text="It works")

@@ -198,6 +198,16 @@ class _OpenTags(HTMLParser):
             del self._open[len(self._open) - 1 - self._open[::-1].index(tag) :]
 
 
+def lines_hidden(lines: Sequence[str]) -> frozenset[int]:
+    """The places of the lines in fenced code and in comments: what looks like a heading there is none."""
+    text = "\n".join(lines)
+    if not any(mark in text for mark in ("```", "~~~", "<!--")):  # most texts: the parser need not be loaded
+        return frozenset()
+    tokens = _blocks_parser().parse(text)
+    comments = (each for each in tokens if each.type == "html_block" and each.content.lstrip().startswith("<!--"))
+    return _fenced(tokens) | frozenset(place for each in comments if each.map for place in range(*each.map))
+
+
 def _fenced(tokens: Iterable[Token]) -> frozenset[int]:
     return frozenset(place for each in tokens if each.type == "fence" and each.map for place in range(*each.map))
 

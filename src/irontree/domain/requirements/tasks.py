@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from irontree.domain.checks import is_trivial
+from irontree.domain.command_lines import is_trivial
 from irontree.domain.ids import normalize
 from irontree.domain.plan import Criterion
 from irontree.domain.requirements.markdown import MAX_TEXT, Findings, Item, MarkdownBlock, quoted

@@ -9,7 +9,8 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain import typed
-from irontree.domain.checks import commands_for, coverage, is_trivial, left_to_people
+from irontree.domain.checks import commands_for, coverage, left_to_people
+from irontree.domain.command_lines import is_trivial
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.machine import held
