@@ -424,7 +424,7 @@ def is_held(path: Path) -> bool:
 
 # --- Scratch folders, in the folder of temporary files or another
 
-Purpose = Literal["serving", "handing", "hooks", "export", "import", "record", "agent", "server"]
+Purpose = Literal["serving", "handing", "hooks", "export", "import", "record", "agent", "server", "check"]
 _SCRATCH = re.compile(rf"irontree-(?:{'|'.join(get_args(Purpose))})-[a-z0-9_]{{8}}")
 ALIVE = ".irontree-alive"
 """The file in a scratch folder that stays locked as long as whoever made it lives."""

@@ -23,9 +23,10 @@ from irontree.domain.checks import CheckResult, result_of
 from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import Shell
 from irontree.domain.text import shown_name
-from irontree.files import read_beneath
+from irontree.domain.workflow.verify import Outcome
+from irontree.files import ScratchFolder, read_beneath, read_bytes
 from irontree.ports import Cancellation, Progress
-from irontree.processes import ChildProcesses
+from irontree.processes import ChildProcesses, Unrecorded
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.family import SHELL, ProcessLimits
 
@@ -221,3 +222,32 @@ def _listener(progress: Progress) -> Callable[[bytes], None]:
             progress.note(text)
 
     return hear
+
+
+# --- A command whose stdout and stderr are kept apart
+
+
+_APART_SECONDS: Final = 24 * 60 * 60
+_APART_BYTES: Final = 256 * 1024
+_APART: Final = 'exec "$1" -c "$2" >"$3" 2>"$4"'
+
+
+def run_apart(command: str, folder: Path, environment: Mapping[str, str]) -> Outcome:
+    """Run the check of a step in *folder* as `hotl-rt` does: by bash where there is one, in the caller's environment.
+
+    Each stream goes to a file of its own, so that a daemon which keeps one open is not waited for; it is left running.
+    """
+    shell = shutil.which("bash", path=environment.get("PATH", os.defpath)) or SHELL
+    with ScratchFolder("check") as scratch:
+        streams = [scratch.path / name for name in ("stdout", "stderr")]
+        done = ChildProcesses(Unrecorded()).run(
+            [SHELL, "-c", _APART, SHELL, shell, command, *map(str, streams)],
+            cwd=folder,
+            environment=environment,
+            limits=ProcessLimits(_APART_SECONDS),
+            leave_daemons=True,
+        )
+        stdout, stderr = ((read_bytes(path, _APART_BYTES) or b"").decode("utf-8", "replace") for path in streams)
+    if done.ended != "exited":
+        stderr += f"\nthe command did not end: {done.ended}"
+    return Outcome("pass" if done.ok else "fail", stdout, stderr)

@@ -60,6 +60,20 @@ class ChildRegistry(Protocol):
         """The children noted and not dropped."""
 
 
+class Unrecorded:
+    """For a command after which nobody recovers: its children die with it, and nothing is written down."""
+
+    def record(self, child: Child) -> None:
+        """Note nothing."""
+
+    def forget(self, pid: int) -> None:
+        """There is nothing to drop."""
+
+    def recorded(self) -> tuple[Child, ...]:
+        """None."""
+        return ()
+
+
 class Completed(NamedTuple):
     """How a program ended. *output* is stdout and stderr as they came, its middle cut out if it was long."""
 

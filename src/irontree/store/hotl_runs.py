@@ -1,0 +1,152 @@
+"""The runs of `hotl-rt` in `.hotl`: the state, which is the truth about a run, and the report made from it.
+
+A command reads, decides and acts without a lock, so that a check may call `hotl-rt` itself. To record, it takes the
+lock of the folder and reads again: nothing that another command wrote meanwhile is lost (docs/hotl.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from irontree.domain.workflow.report import report
+from irontree.domain.workflow.run import DRIVER, Change, Damaged, Run, run_as_json, run_from_json
+from irontree.errors import LogDamaged, Refused
+from irontree.files import Disk, disk_errors, locked, read_bytes
+
+HOME: Final = ".hotl"
+STATES: Final = f"{HOME}/state"
+REPORTS: Final = f"{HOME}/reports"
+IGNORED: Final = b"*\n"
+MOST_BYTES: Final = 64 * 1024 * 1024
+
+
+def to_json(data: object) -> str:
+    """JSON as upstream's files have it: two spaces, and every character as it is."""
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+class HotlRuns:
+    """The runs whose state is below *folder*; *disk* takes the steps of each write."""
+
+    def __init__(self, folder: Path, disk: Disk | None = None) -> None:
+        self._folder = folder
+        self._disk = disk or Disk()
+
+    @property
+    def states(self) -> tuple[Path, ...]:
+        """The state files, in the order of their names."""
+        return tuple(sorted((self._folder / STATES).glob("*.json")))
+
+    def state_file(self, run_id: str) -> Path | None:
+        """The state of that run; None if there is none."""
+        if not run_id or "/" in run_id or run_id.startswith("."):
+            return None
+        path = self._folder / STATES / f"{run_id}.json"
+        return path if path.is_file() else None
+
+    def choose(self, run_id: str) -> Path:
+        """The state of that run, or of the only one if none is named; never the newest. Raises Refused."""
+        if run_id:
+            found = self.state_file(run_id)
+            if found is None:
+                raise Refused(f"No HOTL run found for run_id: {run_id}")
+            return found
+        states = self.states
+        if not states:
+            raise Refused(f"No active HOTL run found in {STATES}/")
+        if len(states) > 1:
+            options = "Select one with --run-id <run-id> or HOTL_RUN_ID."
+            what = f"Multiple HOTL runs found in {STATES}/. {options}"
+            raise Refused("\n".join((what, *map(self._listed, states))))
+        return states[0]
+
+    def _listed(self, path: Path) -> str:
+        try:
+            run = self.read(path)
+        except LogDamaged:
+            return f"  - {path.stem} [damaged]"
+        return f"  - {run.run_id} [{run.status}] workflow={run.workflow_path}"
+
+    def read(self, path: Path) -> Run:
+        """The run in that file. Raises LogDamaged, which names the file and what to do."""
+        try:
+            data = json.loads((read_bytes(path, MOST_BYTES) or b"").decode("utf-8", "surrogateescape"))
+            return run_from_json(data)
+        except (ValueError, RecursionError) as error:
+            why = str(error) if isinstance(error, Damaged) else f"it is no JSON ({error})"
+            raise LogDamaged(
+                f"The state {path} is damaged: {why}",
+                remedy="Put it right or restore a copy of it. If there is none, move it away and begin a new run: "
+                "hotl-rt init",
+            ) from error
+
+    def begin(self, make: Callable[[], Run]) -> Run:
+        """Record a new run, whose id *make* gives; it is asked again while the id is taken."""
+        with self._locked():
+            self._hide()
+            run = make()
+            while self.state_file(run.run_id):
+                run = make()
+            self._write(self._folder / STATES / f"{run.run_id}.json", run, ())
+        return run
+
+    def change(self, path: Path, decide: Callable[[Run], Change]) -> Change:
+        """Record what *decide* makes of the run as it is then. Raises Refused, also for a run that Iron Tree drives."""
+        with self._locked():
+            run = self.read(path)
+            require_own(run)
+            change = decide(run)
+            self._write(path, change.run, change.log)
+        return change
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with disk_errors(self._folder / STATES), locked(self._folder / STATES / ".lock"):
+            yield
+
+    def _hide(self) -> None:
+        """Have git ignore the folder: it is no part of the work."""
+        ignore = self._folder / HOME / ".gitignore"
+        if not ignore.exists():
+            self._disk.write_durably(ignore, IGNORED)
+
+    def _write(self, path: Path, run: Run, log: tuple[str, ...]) -> None:
+        """The state first: a report without the last line is only less, one with a line too many would lie."""
+        self._disk.write_durably(path, _bytes(to_json(run_as_json(run))))
+        shown = self._report(run)
+        before = (read_bytes(shown, MOST_BYTES) or b"").decode("utf-8", "replace")
+        self._disk.write_durably(shown, _bytes(report(run, before, log)))
+
+    def _report(self, run: Run) -> Path:
+        """Where the report is; an execution root that is not there is not made."""
+        path = self._folder / run.report_path
+        return path if Path(run.execution_root).is_dir() else self._folder / REPORTS / path.name
+
+
+def require_own(run: Run) -> None:
+    """Raises Refused for a run that Iron Tree drives: its log is the truth, and this file only shows it."""
+    if run.more.get(DRIVER) == "irontree":
+        raise Refused(
+            f"Iron Tree drives the run {run.run_id}: hotl-rt only shows it",
+            remedy="`irontree status` says where it stands, and `irontree answer` takes your decision",
+        )
+
+
+def located(folder: Path, state_keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """These keys of every run below *folder*, with its file and *folder*; a damaged one is left out."""
+    runs = HotlRuns(folder)
+    for path in runs.states:
+        try:
+            kept = run_as_json(runs.read(path))
+        except LogDamaged:
+            continue
+        yield {key: kept[key] for key in state_keys} | {"state_file": str(path), "run_root": str(folder)}
+
+
+def _bytes(text: str) -> bytes:
+    """In UTF-8; what is no character (of a file name that is no text) as the escape that JSON has for it."""
+    return text.encode("utf-8", "backslashreplace")
