@@ -1,0 +1,453 @@
+"""`hotl-rt …`: the runtime that HOTL's skills call, for agents that know nothing of Iron Tree (docs/hotl.md).
+
+Commands, output and files are upstream's. Exit codes: 0 done, 1 anything else, 130 interrupted; every error is a line
+`ERROR: …` on stderr. It needs no `.mino`, no Prefect, and git only for `prepare` and `locate`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from irontree.domain.requirements.markdown import Findings
+from irontree.domain.workflow import run as model
+from irontree.domain.workflow.reading import MOST_BYTES, WrittenWorkflow, read
+from irontree.domain.workflow.report import render, step_list, summary
+from irontree.domain.workflow.verify import ArtifactCheck, Outcome, ShellCheck, judge
+from irontree.domain.workflow.workflow import Workflow, interpret
+from irontree.errors import IrontreeError, Refused
+from irontree.files import read_bytes
+from irontree.store.hotl_runs import HOME, REPORTS, HotlRuns, located, require_own, to_json
+
+OK: Final = 0
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+RUN_ID: Final = "HOTL_RUN_ID"
+USAGE: Final = """\
+usage: hotl-rt <command> [args]
+
+commands:
+  init <workflow-file> [--executor-mode <mode>] [--repo-root <path>]
+       [--execution-root <path>] [--source-workflow-path <path>]
+       [--worktree-path <path>] [--branch <name>]
+                                        Begin a run of a workflow file
+  step <N> start [--run-id <run-id>]    Begin step N, or its next attempt
+  step <N> verify [--run-id <run-id>]   Run its checks: it is done, failed or blocked
+  step <N> retry [--run-id <run-id>]    Let a failed or blocked step be tried again
+  step <N> block --reason "..." [--run-id <run-id>]
+                                        Stop at step N for a reason
+  gate <N> <approved|rejected> [--mode auto|human] [--run-id <run-id>]
+                                        Record the decision of a gate or review
+  finalize [--json] [--run-id <run-id>] End the run, print its summary
+  summary <run-id> [--json]             Print the summary of any run
+  log-decision <json>                   Append a line to decision_log_path of
+                                        .hotl/config.yml; nothing without it
+  lint <file>                           Name every mistake in a workflow file
+                                        or design document
+  prepare <workflow-file> [--executor-mode <mode>]
+                                        Make the branch and worktree of a workflow
+  locate [--workflow <file>] [--run-id <run-id>] [--all]
+                                        List runs here and in all worktrees
+  render --platform <codex|claude|cline> <summary-json>
+                                        Show a summary; - reads it from stdin
+"""
+_INIT: Final = (
+    *("--executor-mode", "--repo-root", "--execution-root", "--source-workflow-path", "--worktree-path", "--branch"),
+)
+_LOCATED: Final = (
+    *("run_id", "status", "current_step", "total_steps", "branch", "executor_mode", "last_update", "workflow_path"),
+    *("source_workflow_path", "repo_root", "execution_root", "worktree_path", "report_path"),
+)
+_ENDED: Final = ("completed", "abandoned")
+_DECISION_LOG: Final = re.compile(r"^decision_log_path:(.*)$", re.MULTILINE)
+
+
+def entry() -> None:
+    """Entry point of the console script."""
+    sys.exit(main())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line *argv* (without the program's name) and return the exit code; raises nothing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except IrontreeError as error:
+        return _failed(error.message, error.remedy or "")
+    except Exception as error:  # noqa: BLE001  (the boundary: agents read one line, and no traceback)
+        return _failed(f"{type(error).__name__}: {error}")
+    return code
+
+
+def _failed(message: str, remedy: str = "") -> int:
+    _tell(f"ERROR: {message}")
+    if remedy:
+        _tell(f"       {remedy}")
+    return FAILED
+
+
+def _say(text: str) -> None:
+    print(text)
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words:
+        _say(USAGE.rstrip())
+        return FAILED
+    command, *rest = words
+    if command in ("--help", "-h", "help"):
+        _say(USAGE.rstrip())
+        return OK
+    if command not in COMMANDS:
+        _tell(f"ERROR: Unknown command: {command}")
+        _say(USAGE.rstrip())
+        return FAILED
+    return COMMANDS[command](rest)
+
+
+# --- The command line
+
+
+def _options(words: Sequence[str], what: str, valued: Iterable[str], flags: Iterable[str] = ()) -> dict[str, str]:
+    """The options among *words*, of which nothing else may be there. Raises Refused."""
+    found: dict[str, str] = {}
+    left = iter(words)
+    for word in left:
+        if word in flags:
+            found[word] = word
+        elif word in valued:
+            value = next(left, None)
+            if value is None:
+                raise Refused(f"{word} needs a value")
+            found[word] = value
+        else:
+            raise Refused(f"Unknown option for {what}: {word}")
+    return found
+
+
+def _usage(line: str) -> int:
+    _tell(f"usage: hotl-rt {line}")
+    return FAILED
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,6}", text):
+        raise Refused(f"The step number must be a whole number, got: {text}")
+    return int(text)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _chosen(options: Mapping[str, str]) -> tuple[HotlRuns, Path]:
+    runs = HotlRuns(Path.cwd())
+    return runs, runs.choose(options.get("--run-id", os.environ.get(RUN_ID, "")))
+
+
+def _record(runs: HotlRuns, path: Path, decide: Callable[[model.Run], model.Change]) -> model.Change:
+    """Record what is decided, and with `progress: verbose` show where all steps are."""
+    change = runs.change(path, decide)
+    preferences = _preferences(change.run)
+    if preferences and preferences.verbose:
+        _tell(step_list(change.run).rstrip())
+    return change
+
+
+# --- Workflow files
+
+
+def _file(name: str) -> Path:
+    """An absolute path in a folder without links, as upstream has it."""
+    path = Path(name)
+    return path.parent.resolve() / path.name
+
+
+def _read_workflow(path: Path, shown: str) -> WrittenWorkflow:
+    data = read_bytes(path, MOST_BYTES) if path.is_file() else None
+    if data is None:
+        raise Refused(f"Workflow file not found: {shown}")
+    if len(data) > MOST_BYTES:
+        raise Refused(f"{shown} has more than {MOST_BYTES} bytes")
+    return read(data.decode("utf-8", "replace"))
+
+
+def _interpreted(written: WrittenWorkflow) -> Workflow:
+    """Raises Refused for what a run could not keep: `document-lint.sh` would say the same."""
+    found = Findings(range(1, len(written.lines) + 1))
+    workflow = interpret(written, found)
+    if found.errors:
+        raise Refused("\n".join(f"{each.what} (line {each.line})" for each in sorted(found.errors)))
+    return workflow
+
+
+def _preferences(run: model.Run) -> Workflow | None:
+    """What the file says now of reports and progress; None if it cannot be read any more."""
+    try:
+        written = _read_workflow(Path(run.workflow_path), run.workflow_path)
+    except IrontreeError:
+        return None
+    return interpret(written, Findings(range(len(written.lines))))
+
+
+# --- Runs
+
+
+def run_init(words: list[str]) -> int:
+    """Begin a run: its state, its report; prints its id."""
+    if not words:
+        return _usage("init <workflow-file> [" + " <value>] [".join(_INIT) + " <value>]")
+    options = _options(words[1:], "init", _INIT)
+    path = _file(words[0])
+    workflow = _interpreted(_read_workflow(path, words[0]))
+    if not workflow.steps:
+        raise Refused("No steps found in workflow")
+    here = Path.cwd().resolve()
+    root = options.get("--execution-root") or str(here)
+    worktree = options.get("--worktree-path", "")
+    place = model.Place(
+        str(path),
+        str(_file(options.get("--source-workflow-path") or str(path))),
+        options.get("--repo-root") or str(_repository(here)),
+        root,
+        f"{root}/{REPORTS}",
+        "" if worktree == "null" else worktree,
+        options.get("--branch", ""),
+        options.get("--executor-mode") or model.LOOP,
+    )
+    times = (_now() + timedelta(seconds=more) for more in range(24 * 60 * 60))
+    runs = HotlRuns(here)
+    begun = runs.begin(lambda: model.begin(workflow, place, next(times)))
+    _say(begun.run_id)
+    return OK
+
+
+def _repository(folder: Path) -> Path:
+    """The top of the repository that *folder* is in, or the folder itself; git is not needed to find it."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+
+
+def run_step(words: list[str]) -> int:
+    """Move a step: start, verify, retry, block."""
+    usage = "step <step-number> <start|verify|retry|block> [--reason <reason>] [--run-id <run-id>]"
+    if len(words) < 2:  # noqa: PLR2004
+        return _usage(usage)
+    number, action, *rest = words
+    if action not in ("start", "verify", "retry", "block"):
+        _tell(f"ERROR: Unknown step action: {action}")
+        return _usage(usage)
+    reasons = ("--reason",) if action == "block" else ()
+    options = _options(rest, "block" if reasons else f"step {action}", ("--run-id", *reasons))
+    if reasons and not options.get("--reason"):
+        raise Refused("--reason is required for block")
+    runs, path = _chosen(options)
+    at = _number(number)
+    if action == "verify":
+        return _verify(runs, path, at)
+    match action:
+        case "start":
+            change = _record(runs, path, lambda run: model.start(run, at, _now()))
+        case "retry":
+            change = _record(runs, path, lambda run: model.retry(run, at, _now()))
+        case _:
+            change = _record(runs, path, lambda run: model.block(run, at, options["--reason"], _now()))
+    _say(change.said)
+    return OK
+
+
+def _verify(runs: HotlRuns, path: Path, number: int) -> int:
+    """Run the checks without a lock, then record what they came to, if the step is still the one that was looked at."""
+    run = runs.read(path)
+    require_own(run)
+    step = model.to_verify(run, number)
+    outcome = judge(step.checks, _check)
+    preferences = _preferences(run)
+    full = bool(preferences and preferences.full_report)
+    change = _record(runs, path, lambda now: model.verified(now, step, outcome, _now(), full=full))
+    _say(change.said)
+    return OK if change.well else FAILED
+
+
+def _check(check: ShellCheck | ArtifactCheck) -> Outcome:
+    if isinstance(check, ArtifactCheck):
+        from irontree.checks.artifact import judge_artifact
+
+        return judge_artifact(check, Path.cwd())
+    if not check.command:
+        return Outcome("pass")
+    from irontree.checks.shell import run_apart
+
+    return run_apart(check.command, Path.cwd(), os.environ)
+
+
+def run_gate(words: list[str]) -> int:
+    """Record a decision."""
+    if len(words) < 2:  # noqa: PLR2004
+        return _usage("gate <step-number> <approved|rejected> [--mode auto|human] [--run-id <run-id>]")
+    number, decision, *rest = words
+    options = _options(rest, "gate", ("--mode", "--run-id"))
+    runs, path = _chosen(options)
+    at, mode = _number(number), options.get("--mode", "human")
+    _say(_record(runs, path, lambda run: model.decide(run, at, decision, mode, _now())).said)
+    return OK
+
+
+def run_finalize(words: list[str]) -> int:
+    """End the run; prints its summary whatever it came to."""
+    runs, path = _chosen(_options(words, "finalize", ("--run-id",), ("--json",)))
+    change = _record(runs, path, lambda run: model.finalize(run, _now()))
+    if change.said and not any(step.status in ("failed", "blocked") for step in change.run.steps):
+        _tell(f"not completed: {change.said}")
+    _say(to_json(summary(change.run)).rstrip())
+    return OK
+
+
+def run_summary(words: list[str]) -> int:
+    """Print the summary of a run; changes nothing."""
+    if not words:
+        return _usage("summary <run-id> [--json]")
+    _options(words[1:], "summary", (), ("--json",))
+    runs = HotlRuns(Path.cwd())
+    path = runs.state_file(words[0])
+    if path is None:
+        known = [each.stem for each in runs.states] or ["  (none)"]
+        raise Refused("\n".join((f"No state found for run: {words[0]}", "Available runs:", *known)))
+    _say(to_json(summary(runs.read(path))).rstrip())
+    return OK
+
+
+def run_log_decision(words: list[str]) -> int:
+    """Append a decision to the configured file; nothing if none is configured."""
+    if len(words) != 1:
+        _tell("ERROR: log-decision requires a JSON argument")
+        return _usage("log-decision <json>")
+    config = read_bytes(Path(HOME, "config.yml"), MOST_BYTES)
+    found = _DECISION_LOG.search((config or b"").decode("utf-8", "replace"))
+    target = found[1].partition(" #")[0].strip().strip("\"'") if found else ""
+    if target and target not in ("null", "~"):
+        path = Path(target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{words[0]}\n")
+    return OK
+
+
+# --- Files and folders
+
+
+def run_lint(words: list[str]) -> int:
+    """Name every mistake on stderr."""
+    from irontree.domain.workflow.lint import document_type, lint
+
+    if len(words) != 1:
+        return _usage("lint <file>")
+    path = Path(words[0])
+    document = document_type(words[0])
+    if document is None:
+        _tell(f"SKIP: {path.name} is not a HOTL design doc or workflow file")
+        return OK
+    data = read_bytes(path, MOST_BYTES) if path.is_file() else None
+    if data is None:
+        _tell(f"FAIL: File not found: {words[0]}")
+        return FAILED
+    found = lint(data.decode("utf-8", "replace"), document)
+    for warning in found.warnings:
+        _tell(f"WARN: {warning}")
+    for error in found.errors:
+        _tell(f"FAIL: {error}")
+    if found.errors:
+        _tell(f"LINT FAILED: {len(found.errors)} error(s) in {path.name}")
+        return FAILED
+    _say(f"LINT PASSED: {path.name}")
+    return OK
+
+
+def run_prepare(words: list[str]) -> int:
+    """Make what the workflow is to be worked on in, and print where that is."""
+    from irontree.domain.workflow.lint import lint_written
+    from irontree.domain.workflow.root import choose_root, require_mode
+    from irontree.repository.worktrees import git_in, look_at, make_ready
+
+    if not words:
+        return _usage("prepare <workflow-file> [--executor-mode <mode>]")
+    options = _options(words[1:], "prepare", ("--executor-mode",))
+    path = _file(words[0])
+    written = _read_workflow(path, words[0])
+    workflow = interpret(written, Findings(range(len(written.lines))))
+    require_mode(workflow)
+    errors = lint_written(written).errors
+    if errors:
+        raise Refused("\n".join((f"{words[0]} has mistakes:", *errors)), remedy="See them with: hotl-rt lint")
+    git = git_in(Path.cwd(), os.environ)
+    root = choose_root(workflow, str(path), look_at(git), options.get("--executor-mode") or model.LOOP)
+    make_ready(git, root)
+    if root.told:
+        _tell(root.told)
+    _say(to_json(root.as_json()).rstrip())
+    return OK
+
+
+def run_locate(words: list[str]) -> int:
+    """List the runs of this repository, the newest first; those that have ended only with `--all`."""
+    from irontree.repository.worktrees import git_in, roots
+
+    options = _options(words, "locate", ("--workflow", "--run-id"), ("--all",))
+    workflow = str(_file(options["--workflow"])) if options.get("--workflow") else ""
+    found = [run for root in roots(git_in(Path.cwd(), os.environ)) for run in located(root, _LOCATED)]
+    shown = [
+        run
+        for run in found
+        if ("--all" in options or run["status"] not in _ENDED)
+        and run["run_id"] == options.get("--run-id", run["run_id"])
+        and (not workflow or workflow in (run["workflow_path"], run["source_workflow_path"]))
+    ]
+    _say(to_json(sorted(shown, key=lambda run: str(run["last_update"]), reverse=True)).rstrip())
+    return OK
+
+
+def run_render(words: list[str]) -> int:
+    """Show a summary for a chat."""
+    if len(words) != 3 or words[0] != "--platform":  # noqa: PLR2004
+        return _usage("render --platform <codex|claude|cline> <summary-json>")
+    _, platform, name = words
+    path = Path("/dev/stdin" if name == "-" else name)
+    if not path.exists():
+        raise Refused(f"Summary JSON not found: {name}")
+    try:
+        shown = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"{name} is no JSON: {error}") from error
+    print(render(shown, platform), end="")
+    return OK
+
+
+COMMANDS: Final[Mapping[str, Callable[[list[str]], int]]] = {
+    "init": run_init,
+    "step": run_step,
+    "gate": run_gate,
+    "finalize": run_finalize,
+    "summary": run_summary,
+    "log-decision": run_log_decision,
+    "lint": run_lint,
+    "prepare": run_prepare,
+    "locate": run_locate,
+    "render": run_render,
+}
