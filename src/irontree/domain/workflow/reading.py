@@ -143,8 +143,8 @@ def _header(line: str) -> tuple[int, str, bool | None] | None:
 
 def _steps(lines: Sequence[str], hidden: frozenset[int]) -> Iterator[WrittenStep]:
     found = [(index, header) for index, line in enumerate(lines) if index not in hidden and (header := _header(line))]
-    ends = [index for index, _ in found[1:]] + [len(lines)]
-    for (index, (number, name, ticked)), end in zip(found, ends, strict=True):
+    ends = [*(index for index, _ in found[1:]), len(lines)]
+    for (index, (number, name, ticked)), end in zip(found, ends, strict=False):
         fields, prose = _body(lines, index + 1, end, hidden)
         yield WrittenStep(number, name, index, ticked, fields, prose)
 

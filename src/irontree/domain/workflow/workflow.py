@@ -93,12 +93,12 @@ def interpret(written: WrittenWorkflow, found: Findings) -> Workflow:
     if written.field("auto_approve") and auto not in BOOLEANS:
         what = f"auto_approve must be true or false (got: '{auto}')"
         found.refuse(_line(written, "auto_approve"), what, "")
-    seen: dict[int, int] = {}
+    seen: dict[int, str] = {}
     for step in written.steps:
         if step.number in seen:
-            what = f"Step '{step.name}' has the number {step.number} of another step (line {seen[step.number]})"
+            what = f"Step '{step.name}' has the number {step.number}, as '{seen[step.number]}' has"
             found.refuse(step.line, what, "Number the steps 1, 2, 3")
-        seen.setdefault(step.number, found.line(step.line))
+        seen.setdefault(step.number, step.name)
     return Workflow(
         written.value("intent"),
         written.value("success_criteria"),

@@ -1,0 +1,228 @@
+"""What `hotl-rt` says of a command line that it cannot follow, what it reads and writes, and what it loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from irontree.cli.main import main as irontree
+from tests.support.hotl import SAMPLES, Hotl, call, workflow
+
+PASSES = "loop: false\nverify: echo ok"
+PROGRAM = Path(sysconfig.get_path("scripts")) / "hotl-rt"
+LOADED = """
+import sys
+from irontree.cli.hotl import main
+code = main(sys.argv[1:])
+print(code, *sorted(name for name in sys.modules if "." not in name), file=sys.stderr)
+"""
+HEAVY = {"git", "httpx", "jinja2", "markdown_it", "prefect", "pydantic", "rich", "sqlalchemy", "yaml"}
+
+
+@pytest.mark.parametrize("words", [("--help",), ("-h",), ("help",)])
+def test_help_is_usage_on_stdout(words: tuple[str, ...]):
+    called = call(*words)
+    assert (called.code, called.err) == (0, "")
+    assert called.out.startswith("usage: hotl-rt <command> [args]\n")
+
+
+def test_without_a_command_and_with_an_unknown_one_it_is_exit_code_1():
+    assert (call().code, call().out) == (1, call("help").out)
+    called = call("dance")
+    assert (called.code, called.out, called.err) == (1, call("help").out, "ERROR: Unknown command: dance\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("init f.md --loud", "ERROR: Unknown option for init: --loud"),
+        ("step 1 start --loud", "ERROR: Unknown option for step start: --loud"),
+        ("step 1 verify more", "ERROR: Unknown option for step verify: more"),
+        ("step 1 retry --reason x", "ERROR: Unknown option for step retry: --reason"),
+        ("step 1 block --loud", "ERROR: Unknown option for block: --loud"),
+        ("gate 1 approved --loud", "ERROR: Unknown option for gate: --loud"),
+        ("gate 1 approved --mode loud", "ERROR: Gate mode must be 'auto' or 'human', got: loud"),
+        ("finalize --loud", "ERROR: Unknown option for finalize: --loud"),
+        ("summary x --loud", "ERROR: Unknown option for summary: --loud"),
+        ("locate --loud", "ERROR: Unknown option for locate: --loud"),
+        ("prepare f.md --loud", "ERROR: Unknown option for prepare: --loud"),
+        ("step 1 dance", "ERROR: Unknown step action: dance"),
+        ("step one start", "ERROR: The step number must be a whole number, got: one"),
+        ("step 1 start --run-id other", "ERROR: No HOTL run found for run_id: other"),
+        ("step 1 start --run-id ../state/x", "ERROR: No HOTL run found for run_id: ../state/x"),
+        ("log-decision", "ERROR: log-decision requires a JSON argument"),
+        ("render --platform vt100 fixtures/s.json", "ERROR: Unsupported platform: vt100"),
+        ("render --platform codex nowhere.json", "ERROR: Summary JSON not found: nowhere.json"),
+        ("render --platform codex hotl-workflow-made.md", "ERROR: hotl-workflow-made.md is no JSON"),
+    ],
+)
+def test_what_cannot_be_followed_is_said_and_changes_nothing(hotl: Hotl, words: str, error: str):
+    hotl.begin(PASSES)
+    Path("fixtures/s.json").write_text('{"steps": []}')
+    assert hotl.refused(*words.split()).startswith(error)
+
+
+@pytest.mark.parametrize("words", ["init", "step 1", "gate 1", "summary", "prepare", "lint", "render codex"])
+def test_too_few_words_are_answered_by_the_usage(hotl: Hotl, words: str):
+    called = hotl(*words.split())
+    assert (called.code, called.out) == (1, "")
+    assert called.err.startswith(f"usage: hotl-rt {words.split()[0]} ")
+
+
+def test_without_a_run_there_is_nothing_to_do(hotl: Hotl):
+    error = "ERROR: No active HOTL run found in .hotl/state/\n"
+    assert hotl.refused("step", 1, "start") == hotl.refused("finalize") == error
+
+
+def test_a_workflow_without_steps_is_no_run(hotl: Hotl):
+    Path("hotl-workflow-none.md").write_text("---\nintent: x\n---\n")
+    assert hotl.refused("init", "hotl-workflow-none.md") == "ERROR: No steps found in workflow\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "it is no JSON"),
+        ("", "it is no JSON"),
+        ("[" * 100_000, "it is no JSON"),
+        ("[]", "the run is no object"),
+        ('{"steps": []}', "the run has no valid 'run_id'"),
+    ],
+)
+def test_a_damaged_state_is_named_and_left(hotl: Hotl, text: str, why: str):
+    hotl.begin(PASSES)
+    hotl.state_file.write_text(text)
+    for words in (("step", 1, "start"), ("step", 1, "verify"), ("finalize",), ("summary", hotl.run_id)):
+        error = hotl.refused(*words)
+        assert error.startswith(f"ERROR: The state {hotl.state_file} is damaged: {why}")
+        assert error.endswith("begin a new run: hotl-rt init\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("status", "tired"), ("attempts", True), ("attempts", "1"), ("verify", None), ("name", None), ("number", 2)],
+)
+def test_a_step_that_cannot_be_is_damage(hotl: Hotl, key: str, value: object):
+    hotl.begin(PASSES, PASSES)
+    state = hotl.state
+    state["steps"][0][key] = value
+    hotl.state_file.write_text(json.dumps(state))
+    assert " is damaged: " in hotl.refused("step", 1, "start")
+
+
+def test_keys_of_others_stay_and_come_last(hotl: Hotl):
+    hotl.begin(PASSES)
+    state = {"policy": {"x": [1]}} | hotl.state
+    state["steps"][0]["note"] = "mine"
+    hotl.state_file.write_text(json.dumps(state))
+    hotl.finish(1)
+    assert list(hotl.state)[-1] == "policy"
+    assert hotl.state["policy"] == {"x": [1]}
+    assert list(hotl.step(1).items())[-1] == ("note", "mine")
+
+
+def test_a_run_that_iron_tree_drives_is_only_shown(hotl: Hotl):
+    hotl.begin(PASSES)
+    hotl.state_file.write_text(json.dumps(hotl.state | {"driver": "irontree", "loop_id": "a"}))
+    for words in (("step", 1, "start"), ("step", 1, "verify"), ("gate", 1, "approved"), ("finalize",)):
+        assert hotl.refused(*words).startswith(f"ERROR: Iron Tree drives the run {hotl.run_id}: hotl-rt only shows it\n")
+    assert hotl("summary", hotl.run_id).json["status"] == "running"
+
+
+def test_decisions_are_logged_only_where_it_is_configured(hotl: Hotl):
+    assert hotl.ok("log-decision", '{"a": 1}') == ""
+    assert not Path(".hotl").exists()
+    Path(".hotl").mkdir()
+    Path(".hotl/config.yml").write_text("decision_log_path: logs/decisions.jsonl # mine\n")
+    hotl.ok("log-decision", '{"a": 1}')
+    hotl.ok("log-decision", '{"b": 2}')
+    assert Path("logs/decisions.jsonl").read_text() == '{"a": 1}\n{"b": 2}\n'
+
+
+def test_verbose_progress_shows_the_steps_and_a_full_report_all_output(hotl: Hotl):
+    front = "risk_level: low\nprogress: verbose\nreport_detail: full"
+    hotl.begin("loop: false\nverify: printf '%05000d' 7; echo more >&2", "loop: false", front=front)
+    called = hotl("step", 1, "start")
+    assert (called.out, called.err) == ("started step 1\n", "→ Running Step 1: Part 1 (1)\n· Pending Step 2: Part 2\n")
+    hotl.ok("step", 1, "verify")
+    assert f"  verify stderr: more\n  verify stdout: {7:05000d}\n" in hotl.report
+    assert hotl.step(1)["verify"]["stdout"] == "0" * 4096 + "\n"
+
+
+def test_git_does_not_see_the_folder(repository: Path):
+    from tests.support.repositories import git
+
+    Path("hotl-workflow-a.md").write_text(workflow(PASSES))
+    assert call("init", "hotl-workflow-a.md").code == 0
+    assert git(repository, "status", "--porcelain") == "?? hotl-workflow-a.md"
+
+
+# --- Lint on the command line
+
+
+def test_lint_passes_on_stdout_and_fails_on_stderr(hotl: Hotl):
+    shown = call("lint", SAMPLES / "hotl-workflow-add-rate-limiting.md")
+    assert (shown.code, shown.out) == (0, "LINT PASSED: hotl-workflow-add-rate-limiting.md\n")
+    assert shown.err == "WARN: Step 'Final approval' has no 'verify:' (line 26). It passes without a check\n"
+    Path("hotl-workflow-bad.md").write_text("# nothing\n")
+    failed = call("lint", "hotl-workflow-bad.md")
+    assert (failed.code, failed.out) == (1, "")
+    assert failed.err.splitlines()[0] == "FAIL: Missing YAML frontmatter (file must start with ---) (line 1)"
+    assert failed.err.endswith("LINT FAILED: 2 error(s) in hotl-workflow-bad.md\n")
+    assert call("lint", "hotl-workflow-gone.md").err == "FAIL: File not found: hotl-workflow-gone.md\n"
+    skipped = call("lint", "README.md")
+    assert (skipped.code, skipped.err) == (0, "SKIP: README.md is not a HOTL design doc or workflow file\n")
+
+
+# --- The program itself
+
+
+def test_the_program_starts_without_heavy_libraries(hotl: Hotl):
+    hotl.begin(PASSES)
+    for words in (["summary", hotl.run_id], ["step", "1", "start"], ["lint", "hotl-workflow-made.md"]):
+        done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True)
+        code, *packages = done.stderr.splitlines()[-1].split()
+        assert (code, set(packages) & HEAVY) == ("0", set())
+
+
+def test_the_console_script_and_its_shims(hotl: Hotl, capsys):
+    hotl.begin(PASSES)
+    assert irontree(["workflow", "shims", "hotl"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 6
+    assert all(len(path.read_text().splitlines()) == 2 for path in Path("hotl").rglob("*.*"))
+    environment = os.environ | {"PATH": f"{PROGRAM.parent}:/usr/bin:/bin"}
+    for words in ("runtime/hotl-rt step 1 start", "runtime/hotl-rt step 1 verify", "scripts/finalize-codex-summary.sh"):
+        done = subprocess.run(f"hotl/{words}", shell=True, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("✓ Step 1: Part 1 - Done (1 attempt)\n")
+    Path("hotl/scripts/document-lint.sh").write_text("#!/bin/bash\nmine\nhotl-rt\n")
+    assert irontree(["workflow", "shims", "hotl"]) == 1
+    assert "is another program's" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_exit_code_130_and_the_check_can_be_run_again(hotl: Hotl):
+    hotl.begin("loop: false\nverify: touch began; sleep 60")
+    hotl.ok("step", 1, "start")
+    child = subprocess.Popen([PROGRAM, "step", "1", "verify"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 20
+    while not Path("began").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=20)
+    assert (child.returncode, out, err) == (130, b"", b"")
+    assert hotl.step(1)["status"] == "in_progress"
+    hotl.edit(1, command="true")
+    hotl.ok("step", 1, "verify")
+
+
+def test_a_reader_that_goes_away_is_no_error(hotl: Hotl):
+    hotl.begin(PASSES)
+    done = subprocess.run(f"{PROGRAM} summary {hotl.run_id} | true", shell=True, capture_output=True, check=True)
+    assert done.stderr == b""

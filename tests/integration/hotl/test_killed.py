@@ -1,0 +1,74 @@
+"""Killed anywhere, `hotl-rt` leaves the old or the new file, and the next command goes on from there."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from irontree.domain.workflow import run as model
+from irontree.domain.workflow.run import run_from_json
+from irontree.store.hotl_runs import HotlRuns
+from tests.support.disk import Stopped, stopping_at
+from tests.support.hotl import Hotl
+
+PASSES = "loop: false\nverify: echo ok"
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def killed_at(step: int, hotl: Hotl) -> bool:
+    """Start step 1, killed before that step of its writes; False if it has fewer."""
+    runs = HotlRuns(hotl.folder, stopping_at(step))
+    try:
+        runs.change(hotl.state_file, lambda run: model.start(run, 1, NOW))
+    except Stopped:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("step", range(10))  # five for each of two files
+def test_a_command_killed_at_any_step_leaves_old_or_new(hotl: Hotl, step: int):
+    hotl.begin(PASSES)
+    before, report = hotl.state, hotl.report
+    after = model.run_as_json(model.start(run_from_json(before), 1, NOW).run)
+    assert killed_at(step, hotl)
+    assert hotl.state in (before, json.loads(json.dumps(after)))
+    assert hotl.report == report or hotl.report.endswith("**[03:04:05]** → Step 1: Part 1\n")
+    hotl.finish(1)
+    assert (hotl.step(1)["status"], hotl.step(1)["attempts"]) == ("done", 1)
+    assert "| ✓ Done | 1 |" in hotl.report
+
+
+@pytest.mark.parametrize("step", range(20))
+def test_an_init_killed_at_any_step_leaves_a_whole_run_or_none(hotl: Hotl, step: int):
+    hotl.begin(PASSES)
+    example = run_from_json(hotl.state)
+    other = hotl.folder / "other"
+    other.mkdir()
+    runs = HotlRuns(other, stopping_at(step))
+    try:
+        runs.begin(lambda: example)
+        killed = False
+    except Stopped:
+        killed = True
+    states = HotlRuns(other).states
+    assert [HotlRuns(other).read(path) for path in states] in ([], [example])
+    assert killed or states
+    assert HotlRuns(other).begin(lambda: model.replace(example, run_id=f"{example.run_id}-again")).run_id
+
+
+def test_a_disk_that_refuses_is_said_in_words(hotl: Hotl):
+    hotl.begin(PASSES)
+    folder = hotl.folder / ".hotl" / "reports"
+    (folder / f"{hotl.run_id}.md").unlink()
+    folder.rmdir()
+    folder.write_text("in the way")
+    called = hotl("step", 1, "start")
+    assert (called.code, called.out) == (1, "")
+    assert called.err.startswith("ERROR: ")
+    assert str(folder) in called.err
+    folder.unlink()
+    hotl.finish(1)
+    assert Path(hotl.state["report_path"]).read_text().startswith("# Execution Report: ")
