@@ -12,22 +12,16 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.places import ContainerSpec, PlaceSpec, SandboxKind
 from irontree.domain.plan import KNOWN_AGENTS
+from irontree.domain.text import is_ref_name
 from irontree.domain.values import COMPOSITE_THRESHOLD, ReplyMode, Section
 from irontree.errors import ConfigRefused
 
 AGENT_ADAPTERS: Final = ("command", "acp", *KNOWN_AGENTS)
 """The adapter names that `agents/` knows."""
-# git-check-ref-format(1): what no component and no name may hold, or begin or end with.
-_NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
 _BLOCK: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 _REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
 _ADDRESS: Final = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?")
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-
-def is_ref_name(name: str) -> bool:
-    """Whether git accepts *name* for a branch, and so for a remote (`git check-ref-format --branch`)."""
-    return bool(name) and not _NO_REF.search(name)
 
 
 def leads_out(path: str) -> bool:

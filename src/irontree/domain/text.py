@@ -37,6 +37,15 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+# git-check-ref-format(1): what no component and no name may hold, or begin or end with.
+_NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
+
+
+def is_ref_name(name: str) -> bool:
+    """Whether git accepts *name* for a branch, and so for a remote (`git check-ref-format --branch`)."""
+    return bool(name) and not _NO_REF.search(name)
+
+
 # --- Characters that move a cursor, hide text, or show it in another order than it is in
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from irontree.domain.settings import is_ref_name
+from irontree.domain.text import is_ref_name
 
 NAMES = (
     "main", "feature/x", "release-1.0", "a.b", "a-", "@a", "ünï", "HEADS", "x.locked", "a@b", "{x}",

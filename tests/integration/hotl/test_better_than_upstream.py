@@ -183,7 +183,9 @@ def test_d10_only_the_first_block_is_front_matter(hotl: Hotl):
 
 
 def test_d11_code_and_prose_are_neither_steps_nor_fields(hotl: Hotl):
-    prose = "Some words.\ngate: human\n```\n- [ ] **Step 2: none**\n### 3. none\n```\n<!--\n### 4. none\n-->\nverify: false"
+    prose = (
+        "Some words.\ngate: human\n```\n- [ ] **Step 2: none**\n### 3. none\n```\n<!--\n### 4. none\n-->\nverify: false"
+    )
     hotl.begin(f"{PASSES}\n\n{prose}")
     assert len(hotl.state["steps"]) == 1
     assert (hotl.step(1)["gate"], hotl.step(1)["verify"]["command"]) == (None, "echo ok")

@@ -74,7 +74,7 @@ def test_what_cannot_be_followed_is_said_and_changes_nothing(hotl: Hotl, words: 
 def test_too_few_words_are_answered_by_the_usage(hotl: Hotl, words: str):
     called = hotl(*words.split())
     assert (called.code, called.out) == (1, "")
-    assert called.err.startswith(f"usage: hotl-rt {words.split()[0]} ")
+    assert called.err.startswith(f"usage: hotl-rt {words.split(maxsplit=1)[0]} ")
 
 
 def test_without_a_run_there_is_nothing_to_do(hotl: Hotl):
@@ -133,7 +133,9 @@ def test_a_run_that_iron_tree_drives_is_only_shown(hotl: Hotl):
     hotl.begin(PASSES)
     hotl.state_file.write_text(json.dumps(hotl.state | {"driver": "irontree", "loop_id": "a"}))
     for words in (("step", 1, "start"), ("step", 1, "verify"), ("gate", 1, "approved"), ("finalize",)):
-        assert hotl.refused(*words).startswith(f"ERROR: Iron Tree drives the run {hotl.run_id}: hotl-rt only shows it\n")
+        assert hotl.refused(*words).startswith(
+            f"ERROR: Iron Tree drives the run {hotl.run_id}: hotl-rt only shows it\n"
+        )
     assert hotl("summary", hotl.run_id).json["status"] == "running"
 
 

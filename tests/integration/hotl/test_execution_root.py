@@ -34,7 +34,11 @@ def prepared(front: str = "") -> dict[str, str]:
 def refused(front: str = "") -> str:
     """What `prepare` says, having changed nothing."""
     write(front)
-    before = git(Path(), "for-each-ref"), git(Path(), "worktree", "list"), git(Path(), "symbolic-ref", "-q", "HEAD", check=False)
+    before = (
+        git(Path(), "for-each-ref"),
+        git(Path(), "worktree", "list"),
+        git(Path(), "symbolic-ref", "-q", "HEAD", check=False),
+    )
     called = call("prepare", PLAN)
     assert (called.code, called.out) == (1, "")
     assert before == (
@@ -204,7 +208,9 @@ def test_a_file_with_mistakes_stops_it_before_git_is_changed(repository: Path):
 def test_a_workflow_outside_the_repository_stops_it(repository: Path):
     write("", str(repository.parent / "hotl-workflow-far.md"))
     called = call("prepare", "../hotl-workflow-far.md")
-    assert called.err == f"ERROR: Workflow file must live inside the git repo: {repository.parent}/hotl-workflow-far.md\n"
+    assert (
+        called.err == f"ERROR: Workflow file must live inside the git repo: {repository.parent}/hotl-workflow-far.md\n"
+    )
 
 
 @pytest.mark.parametrize("with_git", [True, False])

@@ -95,8 +95,11 @@ def test_r06_steps_are_pending_without_attempts(hotl: Hotl):
 def test_r07_a_text_is_a_shell_command(hotl: Hotl):
     hotl.init()
     assert hotl.step(1)["verify"] == {
-        **{"type": "shell", "command": 'echo "hello from verify"'},
-        **{"passed": None, "stdout": None, "stderr": None},
+        "type": "shell",
+        "command": 'echo "hello from verify"',
+        "passed": None,
+        "stdout": None,
+        "stderr": None,
     }
 
 
@@ -267,9 +270,7 @@ def test_r28_the_keys_of_a_check_may_stand_in_any_order(hotl: Hotl):
 @pytest.mark.parametrize(
     ("number", "asserted", "reason"),
     [
-        pytest.param(
-            2, {"kind": "contains", "value": None}, "artifact assert kind contains requires value", id="r29"
-        ),
+        pytest.param(2, {"kind": "contains", "value": None}, "artifact assert kind contains requires value", id="r29"),
         pytest.param(
             3, {"kind": "matches-glob", "value": None}, "artifact assert kind matches-glob requires value", id="r30"
         ),

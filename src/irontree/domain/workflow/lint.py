@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from irontree.domain.command_lines import is_trivial
 from irontree.domain.requirements.markdown import Findings, SpecProblem
+from irontree.domain.text import is_ref_name
 from irontree.domain.workflow.reading import (
     FENCE,
     STEP_KEYS,
@@ -48,7 +49,6 @@ _SECURITY: Final = re.compile(
     re.IGNORECASE,
 )
 _URL: Final = re.compile(r"https?://[^\s/]+", re.IGNORECASE)
-_REF: Final = re.compile(r"(?!.*(?:^|/)\.)(?!.*(?:\.\.|@\{|//|\.lock(?:/|$)))[^\x00-\x20\x7f~^:?*\[\\]+(?<![/.])")
 _DESIGN: Final = re.compile(r"(?:^|/)docs/designs/[^/]*\.md$|-(?:design|plan)\.md$")
 _WORKFLOW: Final = re.compile(r"(?:^|/)docs/plans/[^/]*-workflow\.md$|(?:^|/)hotl-workflow-[^/]*\.md$")
 
@@ -113,7 +113,7 @@ def _check_front(written: WrittenWorkflow, found: Findings) -> None:
         what = f"worktree must be true, false, or host if set (got: '{mode}')"
         found.refuse(_place(written, "worktree"), what, "")
     branch = written.value("branch")
-    if written.field("branch") and not _REF.fullmatch(branch):
+    if written.field("branch") and not is_ref_name(branch):
         found.refuse(_place(written, "branch"), f"branch must be the name of a branch (got: '{branch}')", "")
     _check_keys(written.front, found)
 

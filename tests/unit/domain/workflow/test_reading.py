@@ -23,7 +23,14 @@ from irontree.domain.workflow.workflow import Workflow, approves_itself, interpr
 from tests.support.hotl import SAMPLES, workflow
 
 PIECES = (
-    *("---\n", "intent: x\n", "risk_level: high\n", "- [ ] **Step 1: a**\n", "- [x] **Step 22222222: b\n", "### 3. c\n"),
+    *(
+        "---\n",
+        "intent: x\n",
+        "risk_level: high\n",
+        "- [ ] **Step 1: a**\n",
+        "- [x] **Step 22222222: b\n",
+        "### 3. c\n",
+    ),
     *("action: do\n", "loop: until ok # x\n", "max_iterations: 99999\n", "verify:\n", "verify: |\n", "gate: human\n"),
     *("  - type: artifact\n", "    path: ../x\n", "    assert:\n", "  -\n", "  command: |\n", "      a\n", "\t- x\n"),
     *("```\n", "<!--\n", "-->\n", "\n", " ", '"', "'", ":", "#", "\r", "\0", "\ufeff", "\u2028", "\ud800", "é", "|"),
@@ -103,7 +110,9 @@ def test_a_comment_and_quotes_are_no_part_of_a_value(written: str, value: str):
 
 
 def test_prose_behind_the_fields_is_context():
-    (step,) = typed(workflow("LOOP: false\n\nverify: true\n  more\n\n  indented\ngate: auto\n\nWords.\ngate: human")).steps
+    (step,) = typed(
+        workflow("LOOP: false\n\nverify: true\n  more\n\n  indented\ngate: auto\n\nWords.\ngate: human")
+    ).steps
     assert (step.gate, step.verify) == ("auto", ShellCheck("true"))
     assert step.context.split() == ["more", "indented", "Words.", "gate:", "human"]
 
