@@ -181,13 +181,19 @@ def _file(name: str) -> Path:
     return path.parent.resolve() / path.name
 
 
-def _read_workflow(path: Path, shown: str) -> WrittenWorkflow:
+def _text(path: Path, shown: str) -> str | None:
+    """The text of a file; None if there is none. Raises Refused for one that is too large to be meant."""
     data = read_bytes(path, MOST_BYTES) if path.is_file() else None
-    if data is None:
-        raise Refused(f"Workflow file not found: {shown}")
-    if len(data) > MOST_BYTES:
+    if data and len(data) > MOST_BYTES:
         raise Refused(f"{shown} has more than {MOST_BYTES} bytes")
-    return read(data.decode("utf-8", "replace"))
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def _read_workflow(path: Path, shown: str) -> WrittenWorkflow:
+    text = _text(path, shown)
+    if text is None:
+        raise Refused(f"Workflow file not found: {shown}")
+    return read(text)
 
 
 def _interpreted(written: WrittenWorkflow) -> Workflow:
@@ -364,11 +370,11 @@ def run_lint(words: list[str]) -> int:
     if document is None:
         _tell(f"SKIP: {path.name} is not a HOTL design doc or workflow file")
         return OK
-    data = read_bytes(path, MOST_BYTES) if path.is_file() else None
-    if data is None:
+    text = _text(path, words[0])
+    if text is None:
         _tell(f"FAIL: File not found: {words[0]}")
         return FAILED
-    found = lint(data.decode("utf-8", "replace"), document)
+    found = lint(text, document)
     for warning in found.warnings:
         _tell(f"WARN: {warning}")
     for error in found.errors:

@@ -140,6 +140,18 @@ def test_d06_a_rejected_review_can_be_tried_again_or_approved_after_all(hotl: Ho
     assert hotl("finalize").json["status"] == "completed"
 
 
+def test_d06_a_step_sent_back_at_its_gate_can_be_done_again(hotl: Hotl):
+    hotl.begin(GATED)
+    hotl.finish(1)
+    hotl.ok("gate", 1, "rejected")
+    assert hotl.ok("step", 1, "retry") == "retrying step 1 (attempt 2/3)\n"
+    assert "|  1   | Part 1 | ↻ Retrying | 2 |\n" in hotl.report
+    hotl.finish(1)
+    assert (hotl.step(1)["gate_result"], hotl.state["status"]) == (None, "running")
+    hotl.ok("gate", 1, "approved")
+    assert hotl("finalize").json["status"] == "completed"
+
+
 def test_d07_block_takes_the_run_that_is_named(hotl: Hotl):
     hotl.init()
     second = hotl.init()

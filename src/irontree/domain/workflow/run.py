@@ -278,9 +278,13 @@ def _output(outcome: Outcome, *, full: bool) -> Iterable[str]:
 
 
 def retry(run: Run, number: int, at: datetime) -> Change:
-    """Let a failed step be tried again, or one that is blocked and waits for no answer. Raises Refused."""
+    """Let a step be tried again that failed, is blocked, or was sent back at its gate. Raises Refused.
+
+    One that waits for a review is not: a person has been asked about it.
+    """
     step = run.step(number)
-    if step.status not in ("failed", "blocked"):
+    sent_back = step.status == "done" and step.gate_result == "rejected"
+    if step.status not in ("failed", "blocked") and not sent_back:
         raise Refused(f"Step {number} is '{step.status}', expected 'failed' for retry")
     if step.status == "blocked" and (step.block_reason or "").startswith(REVIEW_REQUIRED):
         what = f"Step {number} is 'blocked', expected 'failed' for retry: it waits for a human review"
