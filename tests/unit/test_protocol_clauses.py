@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-SECTION = (
-    (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8").partition("\n## Clauses\n")[2].partition("\n## ")[0]
-)
-COLUMNS = ("Clause", "Lives in", "Proved by", "Deviation, and why")
-LINE = re.compile(r"^\|(.+)\|$", re.MULTILINE)
-CODE = re.compile(r"`([\w/.-]+)`")
-NODE_ID = re.compile(r"`(tests/[\w/.-]+\.py)::((?:Test\w+::)?test_\w+)`")
+from tests.support.clauses import COLUMNS, LINE, problems, rows_of, section_of
+
+SECTION = section_of("protocol.md", "Clauses")
 # The protocol's own headings; the contract's chapters follow.
 PROTOCOL = """Concept and core loop|Phase 1: Document Intake|Phase 2: Publish|Phase 3: Readiness Gate|Execution Lock|
 Phase 4: Execution|Phase 5: Validation|Verify Anchor|Verification Report|Promotion to Project Docs|
@@ -30,24 +22,9 @@ CASES = (
 )
 
 
-@cache
 def rows() -> list[tuple[str, ...]]:
     """The cells of every row of every table."""
-    cells = [tuple(cell.strip() for cell in line.replace(r"\|", "¦").split("|")) for line in LINE.findall(SECTION)]
-    return [row for row in cells if row != COLUMNS and not set("".join(row)) <= set("-: ")]
-
-
-@cache
-def node_ids_in(path: str) -> frozenset[str]:
-    """What pytest calls the tests of that file, behind the file's name."""
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    methods = [f"{known.name}::{name}" for known in classes for name in functions(known.body)]
-    return frozenset([*functions(tree.body), *methods])
-
-
-def functions(body: list[ast.stmt]) -> list[str]:
-    return [node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return rows_of(SECTION)
 
 
 def test_every_chapter_has_its_table():
@@ -75,16 +52,3 @@ def test_a_clause_names_code_that_is_there_and_tests_that_are_there():
     wrong = {row[0]: found for row in rows() if (found := problems(row))}
     assert rows()
     assert wrong == {}
-
-
-def problems(row: tuple[str, ...]) -> list[str]:
-    if len(row) != len(COLUMNS) or not all(row):
-        return ["no cell is missing or empty: a clause without deviation says `none`"]
-    _, lives_in, proofs, _ = row
-    paths, named = CODE.findall(lives_in), NODE_ID.findall(proofs)
-    return [
-        *([] if paths else ["code is named by its path"]),
-        *(f"{path} is not there" for path in paths if not (ROOT / path).is_file()),
-        *([] if len(named) == proofs.count("`") / 2 > 0 else ["a test is named by its node id"]),
-        *(f"{path}::{name} is not there" for path, name in named if name not in node_ids_in(path)),
-    ]

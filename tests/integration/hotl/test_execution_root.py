@@ -1,4 +1,4 @@
-"""Where a workflow is worked on (X1 to X14) and how a run is found again (L1 to L3), by catalogue number."""
+"""Where a workflow is worked on, and how a run is found again: by the numbers in docs/hotl.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 53 cases of upstream's runtime, each under its number in the catalogue (docs/hotl.md)."""
+"""The 53 cases of upstream's runtime, each under its number (docs/hotl.md)."""
 
 from __future__ import annotations
 

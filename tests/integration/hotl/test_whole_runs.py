@@ -1,4 +1,4 @@
-"""Whole runs as an agent drives them (I1 to I11) and how a summary is shown (S1 to S7), by catalogue number."""
+"""Whole runs as an agent drives them, and how a summary is shown in a chat: by the numbers in docs/hotl.md."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_every_row_of_the_tables_of_execution_roots(
     checkout = Checkout("/p/r", "/p/r", "c0ffee", here, linked, {"main", "there"})
 
     def choose() -> ExecutionRoot:
-        return choose_root(typed(f"risk_level: low{front}"), "/p/r/docs/hotl-workflow-a.md", checkout)
+        return choose_root(typed(f"risk_level: low{front}"), "/p/r/plans/hotl-workflow-a.md", checkout)
 
     if isinstance(expected, str):
         with pytest.raises(Refused, match=expected):
@@ -136,7 +136,7 @@ def test_every_row_of_the_tables_of_execution_roots(
     assert (found.branch, found.makes) == expected
     root = posixpath.join("/p/.hotl-worktrees/r", found.branch.replace("/", "-"))
     assert found.execution_root == (root if found.makes == "worktree" else "/p/r")
-    assert found.workflow_path == f"{found.execution_root}/docs/hotl-workflow-a.md"
+    assert found.workflow_path == f"{found.execution_root}/plans/hotl-workflow-a.md"
 
 
 def test_what_is_hotls_own_is_not_dirty():
