@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from irontree.domain.workflow.lint import lint
 from tests.support.clauses import COLUMNS, NODE_ID, node_ids_in, problems, rows_of, section_of
 
 CLAUSES = section_of("hotl.md", "Clauses")
@@ -16,6 +17,11 @@ def test_a_clause_names_code_that_is_there_and_tests_that_are_there():
     assert CLAUSES.count(f"| {' | '.join(COLUMNS)} |") == 4
     assert {row[0]: found for row in rows_of(CLAUSES) if (found := problems(row))} == {}
     assert len({row[0] for row in rows_of(CLAUSES)}) == len(rows_of(CLAUSES)) > 30
+
+
+def test_the_example_on_the_page_is_without_mistakes():
+    example = section_of("hotl.md", "Write a workflow file").partition("```markdown\n")[2].partition("```")[0]
+    assert lint(example, "workflow").errors == ()
 
 
 def test_every_defect_has_a_test_under_its_number():

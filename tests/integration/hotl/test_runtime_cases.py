@@ -257,7 +257,7 @@ def test_r27_all_checks_of_a_list_run(hotl: Hotl):
     make_artifacts(hotl)
     hotl.finish(4)
     assert hotl.step(4)["verify"]["passed"] is True
-    assert hotl.step(4)["verify"]["stdout"] == "checked\n\nartifact exists: artifacts/output.txt\n"
+    assert hotl.step(4)["verify"]["stdout"] == "checked\nartifact exists: artifacts/output.txt\n"
 
 
 def test_r28_the_keys_of_a_check_may_stand_in_any_order(hotl: Hotl):

@@ -161,6 +161,42 @@ def test_i11_a_browser_check_without_browser_blocks_loudly(hotl: Hotl):
     assert f"Blocked ({reason})\n" in hotl.report
 
 
+def test_the_report_of_a_whole_run_line_by_line(hotl: Hotl):
+    hotl.init("human-review-e2e")
+    hotl.edit(1, command="echo out; echo err >&2; test -f made")
+    hotl.ok("step", 1, "start")
+    hotl("step", 1, "verify")
+    hotl.ok("step", 1, "retry")
+    Path("made").touch()
+    hotl.finish(1)
+    hotl.ok("step", 2, "start")
+    hotl("step", 2, "verify")
+    hotl.ok("gate", 2, "rejected")
+    hotl.ok("step", 3, "block", "--reason", "no network")
+    hotl.ok("finalize")
+    _, _, shown = re.sub(r"\d\d:\d\d:\d\d\]", "T]", hotl.report).partition("**Status:** ")
+    asked = "human review required: Confirm the intermediate output is acceptable before continuing"
+    assert shown == (
+        "blocked\n\n"
+        "| Step | Name | Status | Iterations |\n|------|------|--------|------------|\n"
+        "|  1   | Run an automated pre-check | ✓ Done | 2 |\n"
+        "|  2   | Pause for manual review | ✗ Rejected | - |\n"
+        "|  3   | Run a post-review check | ✗ Blocked | - |\n"
+        "|  4   | Final human gate | · Pending | - |\n\n"
+        "## Event Log\n\n"
+        "**[T]** → Step 1: Run an automated pre-check\n"
+        "**[T]** ✗ Step 1: Failed (1 attempt(s))\n  verify stderr: err\n  verify stdout: out\n"
+        "**[T]** ↻ Step 1: Retrying (2/3)\n"
+        "**[T]** → Step 1: Run an automated pre-check\n"
+        "**[T]** ✓ Step 1: Done (2 attempt(s))\n"
+        "**[T]** → Step 2: Pause for manual review\n"
+        f"**[T]** ✗ Step 2: Blocked ({asked})\n"
+        "**[T]** Human review for Step 2: rejected (human)\n"
+        "**[T]** ✗ Step 3: Blocked — no network\n"
+        "**[T]** Run finalized: blocked\n"
+    )
+
+
 # --- A summary in a chat
 
 

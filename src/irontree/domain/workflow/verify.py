@@ -115,7 +115,8 @@ def _asked(check: HumanReview | BrowserCheck) -> str:
 
 
 def _joined(end: Literal["pass", "fail"], outcomes: Sequence[Outcome]) -> Outcome:
-    stdout, stderr = ("\n".join(filter(None, (each[at] for each in outcomes))) for at in (1, 2))
+    """All outputs, one below the other."""
+    stdout, stderr = ("\n".join(filter(None, (each[at].rstrip("\n") for each in outcomes))) for at in (1, 2))
     return Outcome(end, stdout, stderr)
 
 
