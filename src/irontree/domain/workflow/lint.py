@@ -15,7 +15,7 @@ from irontree.domain.text import is_ref_name
 from irontree.domain.workflow.reading import (
     FENCE,
     STEP_KEYS,
-    Field,
+    Fields,
     Item,
     WrittenStep,
     WrittenWorkflow,
@@ -23,7 +23,7 @@ from irontree.domain.workflow.reading import (
     read,
     verify_items,
 )
-from irontree.domain.workflow.verify import KINDS, ArtifactCheck, check_of, kind_of
+from irontree.domain.workflow.verify import KINDS, ArtifactCheck, BrowserCheck, ShellCheck, check_of, kind_of
 from irontree.domain.workflow.workflow import MODES, first_word, interpret
 
 Document = Literal["workflow", "design"]
@@ -77,8 +77,8 @@ def lint_written(written: WrittenWorkflow) -> Linted:
     found = Findings(range(1, len(written.lines) + 1))
     interpret(written, found)
     _check_front(written, found)
-    _check_steps(written, found, high=first_word(written.value("risk_level")) == "high")
-    if written.steps and not any(step.field("verify") for step in written.steps):
+    _check_steps(written, found, high=first_word(written.front.value("risk_level")) == "high")
+    if written.steps and not any(step.fields.first("verify") for step in written.steps):
         found.warn(_place(written, "success_criteria"), "Nothing proves success_criteria", "Give a step a 'verify:'")
     return Linted(*(tuple(map(_shown, sorted(problems))) for problems in (found.errors, found.warnings)))
 
@@ -88,7 +88,7 @@ def _shown(problem: SpecProblem) -> str:
 
 
 def _place(written: WrittenWorkflow, key: str) -> int:
-    field = written.field(key)
+    field = written.front.first(key)
     return field.line if field else 0
 
 
@@ -96,29 +96,29 @@ def _place(written: WrittenWorkflow, key: str) -> int:
 
 
 def _check_front(written: WrittenWorkflow, found: Findings) -> None:
-    if written.front is None:
+    if not written.begins:
         found.refuse(0, "Missing YAML frontmatter (file must start with ---)", "")
         return
     if not written.closed:
         found.refuse(0, f"The frontmatter has no closing {FENCE}", "End it with a line of three hyphens")
     for key in _REQUIRED:
-        if not written.value(key):
+        if not written.front.value(key):
             found.refuse(_place(written, key), f"Frontmatter missing '{key}:' field", "")
     for key, only in _ONLY.items():
-        value = first_word(written.value(key))
-        if written.field(key) and value != only:
+        value = first_word(written.front.value(key))
+        if written.front.first(key) and value != only:
             found.refuse(_place(written, key), f"{key} must be '{only}' if set (got: '{value}')", "")
-    mode = first_word(written.value("worktree"))
-    if written.field("worktree") and mode not in MODES:
+    mode = first_word(written.front.value("worktree"))
+    if written.front.first("worktree") and mode not in MODES:
         what = f"worktree must be true, false, or host if set (got: '{mode}')"
         found.refuse(_place(written, "worktree"), what, "")
-    branch = written.value("branch")
-    if written.field("branch") and not is_ref_name(branch):
+    branch = written.front.value("branch")
+    if written.front.first("branch") and not is_ref_name(branch):
         found.refuse(_place(written, "branch"), f"branch must be the name of a branch (got: '{branch}')", "")
     _check_keys(written.front, found)
 
 
-def _check_keys(fields: tuple[Field, ...], found: Findings) -> None:
+def _check_keys(fields: Fields, found: Findings) -> None:
     known = (*_FRONT_KEYS, *_LATER_KEYS)
     for field in fields:
         close = meant(field.key, known)
@@ -131,7 +131,7 @@ def _check_keys(fields: tuple[Field, ...], found: Findings) -> None:
     _check_twice(fields, "Frontmatter", found)
 
 
-def _check_twice(fields: tuple[Field, ...], where: str, found: Findings) -> None:
+def _check_twice(fields: Fields, where: str, found: Findings) -> None:
     seen: set[str] = set()
     for field in fields:
         if field.key in seen:
@@ -152,7 +152,7 @@ def _check_steps(written: WrittenWorkflow, found: Findings, *, high: bool) -> No
     for step in written.steps:
         _check_fields(step, found)
         _check_verify(step, found)
-        if high and step.value("gate").lower() != "human" and _SECURITY.search(_text_of(step)):
+        if high and step.fields.value("gate").lower() != "human" and _SECURITY.search(_text_of(step)):
             what = f"Step '{step.name}' has security keywords with risk_level:high but missing 'gate: human'"
             found.refuse(step.line, what, "")
 
@@ -166,17 +166,17 @@ def _text_of(step: WrittenStep) -> str:
 def _check_fields(step: WrittenStep, found: Findings) -> None:
     name = f"Step '{step.name}'"
     for key in ("action", "loop"):
-        if not step.value(key):
+        if not step.fields.value(key):
             found.refuse(step.line, f"{name} missing '{key}:' field", "")
-    loop = step.value("loop").lower()
+    loop = step.fields.value("loop").lower()
     if loop.startswith("until"):
         found_fields = {field.key for field in step.fields}
         for key in ("verify", "max_iterations"):
             if key not in found_fields:
                 found.refuse(step.line, f"{name} has loop:until but missing '{key}:' field", "")
     if loop and loop != "false" and not re.match(r"until\s+\S", loop):
-        field = step.field("loop")
-        what = f"{name} loop must be false or 'until CONDITION' (got: '{step.value('loop')}')"
+        field = step.fields.first("loop")
+        what = f"{name} loop must be false or 'until CONDITION' (got: '{step.fields.value('loop')}')"
         found.refuse(field.line if field else step.line, what, "")
     for field in step.fields:
         if field.key not in STEP_KEYS:
@@ -187,7 +187,7 @@ def _check_fields(step: WrittenStep, found: Findings) -> None:
 
 
 def _check_verify(step: WrittenStep, found: Findings) -> None:
-    field = step.field("verify")
+    field = step.fields.first("verify")
     if field is None:
         what = f"Step '{step.name}' has no 'verify:'"
         found.warn(step.line, what, "It passes without a check")
@@ -201,35 +201,37 @@ def _check_verify(step: WrittenStep, found: Findings) -> None:
 
 
 def _check_command(step: WrittenStep, item: Item, found: Findings) -> None:
-    command = item.value("command")
+    command = item.fields.written("command")
     if command and is_trivial(command):
         found.warn(item.line, f"Step '{step.name}' verify cannot fail: {command}", "It proves nothing")
 
 
 def _check_item(step: WrittenStep, item: Item, found: Findings) -> None:
     name, kind = f"Step '{step.name}'", kind_of(item)
-    if not item.value("type") and item.value("command"):
+    if not item.fields.written("type") and item.fields.written("command"):
         found.refuse(item.line, f"{name} has structured verify block but missing 'type:' field", "")
     if kind not in _NEEDED:
         expected = "expected: shell, browser, human-review, artifact"
         found.refuse(item.line, f"{name} has invalid verify type '{kind}' ({expected})", "")
     for key, what in _NEEDED.get(kind, ()):
-        if not item.value(key):
+        if not item.fields.written(key):
             found.refuse(item.line, f"{name} verify type:{kind} missing {what}", "")
     _check_entries(name, item, found)
-    if kind == "shell":
-        _check_command(step, item, found)
-    elif kind == "browser" and item.value("url") and not _URL.match(item.value("url").strip("\"'")):
-        found.refuse(item.line, f"{name} url must begin with http:// or https:// (got: '{item.value('url')}')", "")
-    check = check_of(item)
-    if isinstance(check, ArtifactCheck):
-        _check_artifact(name, check, item, found)
+    match check_of(item):
+        case ShellCheck():
+            _check_command(step, item, found)
+        case BrowserCheck(url=url) if url and not _URL.match(url):
+            found.refuse(item.line, f"{name} url must begin with http:// or https:// (got: '{url}')", "")
+        case ArtifactCheck() as check:
+            _check_artifact(name, check, item, found)
+        case _:
+            pass
 
 
 def _check_entries(name: str, item: Item, found: Findings) -> None:
     """Misspelled and repeated keys, and lines that say nothing."""
     seen: set[str] = set()
-    for entry in item.entries:
+    for entry in item.fields:
         close = meant(entry.key, _ITEM_KEYS)
         if entry.key in seen:
             found.refuse(entry.line, f"{name} verify has '{entry.key}:' twice", "Only the first counts: remove one")
@@ -247,7 +249,7 @@ def _check_entries(name: str, item: Item, found: Findings) -> None:
 def _check_artifact(name: str, check: ArtifactCheck, item: Item, found: Findings) -> None:
     parts = check.path.split("/")
     if check.path.startswith(("/", "~")) or ".." in parts:
-        entry = item.entry("path")
+        entry = item.fields.first("path")
         what = f"{name} artifact path is outside the execution root: {check.path}"
         found.refuse(entry.line if entry else item.line, what, "Name it from the root of the repository")
     if not check.path or not check.kind:

@@ -47,6 +47,25 @@ class Field:
     block: tuple[Line, ...] = ()
 
 
+class Fields(tuple[Field, ...]):
+    """Fields in their order; of several with one name the first counts."""
+
+    __slots__ = ()
+
+    def first(self, key: str) -> Field | None:
+        """The first field of that name."""
+        return next((each for each in self if each.key == key), None)
+
+    def written(self, key: str) -> str:
+        """Its value as it is written; empty if there is none."""
+        found = self.first(key)
+        return found.value if found else ""
+
+    def value(self, key: str) -> str:
+        """Its value without comment and quotes."""
+        return bare(self.written(key))
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenStep:
     """A step; *ticked* is None under a heading, which has no box. *prose* is everything in it that is no field."""
@@ -55,36 +74,19 @@ class WrittenStep:
     name: str
     line: int
     ticked: bool | None
-    fields: tuple[Field, ...]
+    fields: Fields
     prose: tuple[Line, ...]
-
-    def field(self, key: str) -> Field | None:
-        """The first field of that name."""
-        return next((each for each in self.fields if each.key == key), None)
-
-    def value(self, key: str) -> str:
-        """Its value without comment and quotes; empty if there is none."""
-        found = self.field(key)
-        return bare(found.value) if found else ""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenWorkflow:
-    """A whole file; *front* is None without front matter, *closed* is False if its end is missing."""
+    """A whole file. *begins* says whether there is front matter, *closed* whether it ends."""
 
     lines: tuple[str, ...]
-    front: tuple[Field, ...] | None
+    front: Fields
+    begins: bool
     closed: bool
     steps: tuple[WrittenStep, ...]
-
-    def field(self, key: str) -> Field | None:
-        """The first field of the front matter with that name."""
-        return next((each for each in self.front or () if each.key == key), None)
-
-    def value(self, key: str) -> str:
-        """Its value without comment and quotes; empty if there is none."""
-        found = self.field(key)
-        return bare(found.value) if found else ""
 
 
 def read(text: str) -> WrittenWorkflow:
@@ -93,8 +95,8 @@ def read(text: str) -> WrittenWorkflow:
     end = _front_end(lines)
     body = [*[""] * (end + 1), *lines[end + 1 :]] if end else list(lines)
     hidden = lines_hidden(body)
-    front = tuple(_pairs(lines[1:end], 1)) if lines[0].startswith(FENCE) else None
-    return WrittenWorkflow(lines, front, end > 0, tuple(_steps(body, hidden)))
+    front = Fields(_pairs(lines[1:end], 1))
+    return WrittenWorkflow(lines, front, lines[0].startswith(FENCE), end > 0, tuple(_steps(body, hidden)))
 
 
 def bare(value: str) -> str:
@@ -149,9 +151,7 @@ def _steps(lines: Sequence[str], hidden: frozenset[int]) -> Iterator[WrittenStep
         yield WrittenStep(number, name, index, ticked, fields, prose)
 
 
-def _body(
-    lines: Sequence[str], start: int, end: int, hidden: frozenset[int]
-) -> tuple[tuple[Field, ...], tuple[Line, ...]]:
+def _body(lines: Sequence[str], start: int, end: int, hidden: frozenset[int]) -> tuple[Fields, tuple[Line, ...]]:
     """Fields stand up to the first blank line that no field or indented line follows."""
     fields: list[Field] = []
     prose: list[Line] = []
@@ -175,7 +175,7 @@ def _body(
         else:
             prose.append(Line(at, lines[at]))
             at += 1
-    return tuple(fields), tuple(prose)
+    return Fields(fields), tuple(prose)
 
 
 def _skip(lines: Sequence[str], at: int, end: int, what: Callable[[str], bool]) -> int:
@@ -196,30 +196,13 @@ def _begins_field(line: str) -> bool:
 # --- The block below `verify:`
 
 
-class Entry(NamedTuple):
-    """A `key: value` of a check; keys of a nested `assert:` stand beside the others."""
-
-    key: str
-    value: str
-    line: int
-
-
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What is written of one check; *strays* are lines that say nothing."""
+    """What is written of one check, a nested `assert:` beside the rest; *strays* are lines that say nothing."""
 
     line: int
-    entries: tuple[Entry, ...]
-    strays: tuple[Line, ...]
-
-    def entry(self, key: str) -> Entry | None:
-        """The first entry of that name."""
-        return next((each for each in self.entries if each.key == key), None)
-
-    def value(self, key: str) -> str:
-        """Its value; empty if there is none."""
-        found = self.entry(key)
-        return found.value if found else ""
+    fields: Fields
+    strays: tuple[Line, ...] = ()
 
 
 def verify_items(field: Field) -> tuple[Item, ...] | Item | None:
@@ -228,9 +211,9 @@ def verify_items(field: Field) -> tuple[Item, ...] | Item | None:
     A value beside the key, or several lines below `verify: |`, are one shell command.
     """
     if field.value in _LITERAL:
-        return Item(field.line, (Entry("command", dedented(field.block), field.line),), ())
+        return Item(field.line, Fields([Field("command", dedented(field.block), field.line)]))
     if field.value:
-        return Item(field.line, (Entry("command", field.value, field.line),), ())
+        return Item(field.line, Fields([Field("command", field.value, field.line)]))
     block = [line for line in field.block if line.text.strip()]
     if not block:
         return None
@@ -252,7 +235,7 @@ def dedented(lines: Sequence[Line]) -> str:
 
 
 def _item(lines: Sequence[Line], first: int) -> Item:
-    entries: list[Entry] = []
+    fields: list[Field] = []
     strays: list[Line] = []
     at = 0
     while at < len(lines):
@@ -263,13 +246,13 @@ def _item(lines: Sequence[Line], first: int) -> Item:
             end = at
             while end < len(lines) and (not lines[end].text.strip() or _margin(lines[end].text) > _margin(line.text)):
                 end += 1
-            entries.append(Entry(found[0], dedented(lines[at:end]), line.at))
+            fields.append(Field(found[0], dedented(lines[at:end]), line.at))
             at = end
         elif found:
-            entries.append(Entry(*found, line.at))
+            fields.append(Field(*found, line.at))
         elif line.text.strip():
             strays.append(line)
-    return Item(first, tuple(entries), tuple(strays))
+    return Item(first, Fields(fields), tuple(strays))
 
 
 def _margin(text: str) -> int:

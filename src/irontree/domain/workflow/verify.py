@@ -136,13 +136,13 @@ def check_of(item: Item) -> OneCheck:
     """The check that an item says; without a type it is a command."""
     match kind_of(item):
         case "shell":
-            return ShellCheck(item.value("command"))
+            return ShellCheck(item.fields.written("command"))
         case "browser":
-            return BrowserCheck(unquoted(item.value("url")), unquoted(item.value("check")))
+            return BrowserCheck(unquoted(item.fields.written("url")), unquoted(item.fields.written("check")))
         case "human-review":
-            return HumanReview(unquoted(item.value("prompt")))
+            return HumanReview(unquoted(item.fields.written("prompt")))
         case "artifact":
-            path, kind, value = (unquoted(item.value(key)) for key in ("path", "kind", "value"))
+            path, kind, value = (unquoted(item.fields.written(key)) for key in ("path", "kind", "value"))
             return ArtifactCheck(path, kind, value or None)
         case other:
             return UnknownCheck(other)
@@ -150,7 +150,7 @@ def check_of(item: Item) -> OneCheck:
 
 def kind_of(item: Item) -> str:
     """The type of its check."""
-    return unquoted(item.value("type")) or "shell"
+    return unquoted(item.fields.written("type")) or "shell"
 
 
 def unquoted(value: str) -> str:

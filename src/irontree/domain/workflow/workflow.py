@@ -85,12 +85,12 @@ def interpret(written: WrittenWorkflow, found: Findings) -> Workflow:
 
     That is what would pass a step unchecked, approve what needs a person, or address a wrong step.
     """
-    risk = first_word(written.value("risk_level"))
+    risk = first_word(written.front.value("risk_level"))
     line = _line(written, "risk_level")
-    if written.field("risk_level") and risk not in RISKS:
+    if written.front.first("risk_level") and risk not in RISKS:
         found.refuse(line, f"risk_level must be low, medium, or high (got: '{risk}')", "")
-    auto = written.value("auto_approve").lower()
-    if written.field("auto_approve") and auto not in BOOLEANS:
+    auto = written.front.value("auto_approve").lower()
+    if written.front.first("auto_approve") and auto not in BOOLEANS:
         what = f"auto_approve must be true or false (got: '{auto}')"
         found.refuse(_line(written, "auto_approve"), what, "")
     seen: dict[int, str] = {}
@@ -100,15 +100,15 @@ def interpret(written: WrittenWorkflow, found: Findings) -> Workflow:
             found.refuse(step.line, what, "Number the steps 1, 2, 3")
         seen.setdefault(step.number, step.name)
     return Workflow(
-        written.value("intent"),
-        written.value("success_criteria"),
+        written.front.value("intent"),
+        written.front.value("success_criteria"),
         RISKS.get(risk, "low" if not risk else "high"),
         BOOLEANS.get(auto, False),
-        written.value("branch"),
-        first_word(written.value("worktree")),
-        first_word(written.value("progress")) == "verbose",
-        first_word(written.value("report_detail")) == "full",
-        first_word(written.value("dirty_worktree")) == "allow",
+        written.front.value("branch"),
+        first_word(written.front.value("worktree")),
+        first_word(written.front.value("progress")) == "verbose",
+        first_word(written.front.value("report_detail")) == "full",
+        first_word(written.front.value("dirty_worktree")) == "allow",
         tuple(_step(step, found) for step in written.steps),
     )
 
@@ -119,18 +119,18 @@ def first_word(value: str) -> str:
 
 
 def _line(written: WrittenWorkflow, key: str) -> int:
-    field = written.field(key)
+    field = written.front.first(key)
     return field.line if field else 0
 
 
 def _step(step: WrittenStep, found: Findings) -> Step:
-    gate = step.value("gate").lower()
+    gate = step.fields.value("gate").lower()
     context = "\n".join(line.text for line in step.prose).strip()
     return Step(
         step.number,
         step.name,
-        _text(step, "action"),
-        step.value("loop") or "false",
+        step.fields.written("action"),
+        step.fields.value("loop") or "false",
         _iterations(step, found),
         _verify(step, found),
         _gate(step, gate, found),
@@ -138,13 +138,8 @@ def _step(step: WrittenStep, found: Findings) -> Step:
     )
 
 
-def _text(step: WrittenStep, key: str) -> str:
-    field = step.field(key)
-    return field.value if field else ""
-
-
 def _gate(step: WrittenStep, gate: str, found: Findings) -> Literal["human", "auto"] | None:
-    field = step.field("gate")
+    field = step.fields.first("gate")
     match gate:
         case "human" | "auto":
             return gate
@@ -155,10 +150,10 @@ def _gate(step: WrittenStep, gate: str, found: Findings) -> Literal["human", "au
 
 
 def _iterations(step: WrittenStep, found: Findings) -> int:
-    field = step.field("max_iterations")
+    field = step.fields.first("max_iterations")
     if field is None:
         return ITERATIONS
-    text = step.value("max_iterations")
+    text = step.fields.value("max_iterations")
     number = int(text) if re.fullmatch(r"[0-9]{1,4}", text) else 0
     if not 1 <= number <= MOST_ITERATIONS:
         what = f"Step '{step.name}' max_iterations must be a whole number from 1 to {MOST_ITERATIONS} (got: '{text}')"
@@ -169,7 +164,7 @@ def _iterations(step: WrittenStep, found: Findings) -> int:
 
 def _verify(step: WrittenStep, found: Findings) -> Verify:
     """The checks; one without a command would pass whatever happens."""
-    field = step.field("verify")
+    field = step.fields.first("verify")
     if field is None:
         return NOTHING
     items = verify_items(field)
@@ -180,7 +175,7 @@ def _verify(step: WrittenStep, found: Findings) -> Verify:
     several = items if isinstance(items, tuple) else (items,)
     checks = verify.checks if isinstance(verify, CheckList) else (verify,)
     for item, check in zip(several, checks, strict=True):
-        if isinstance(check, ShellCheck) and not check.command and (item.value("type") or len(several) > 1):
+        if isinstance(check, ShellCheck) and not check.command and (item.fields.written("type") or len(several) > 1):
             found.refuse(item.line, f"Step '{step.name}' verify type:shell missing 'command:' field", "")
         elif isinstance(check, ShellCheck) and not check.command:
             what = f"Step '{step.name}' has structured verify block but missing 'type:' field"
