@@ -224,6 +224,14 @@ def test_an_interrupt_is_exit_code_130_and_the_check_can_be_run_again(hotl: Hotl
     hotl.ok("step", 1, "verify")
 
 
+def test_a_daemon_that_a_check_leaves_is_neither_waited_for_nor_ended(hotl: Hotl):
+    hotl.begin("loop: false\nverify: (sleep 2; touch later) & echo $! > pid")
+    began = time.monotonic()
+    hotl.finish(1)
+    assert time.monotonic() - began < 2
+    os.kill(int(Path("pid").read_text()), signal.SIGKILL)
+
+
 def test_a_reader_that_goes_away_is_no_error(hotl: Hotl):
     hotl.begin(PASSES)
     done = subprocess.run(f"{PROGRAM} summary {hotl.run_id} | true", shell=True, capture_output=True, check=True)
