@@ -401,7 +401,10 @@ def run_prepare(words: list[str]) -> int:
     require_mode(workflow)
     errors = lint_written(written).errors
     if errors:
-        raise Refused("\n".join((f"{words[0]} has mistakes:", *errors)), remedy="Put them right, then run it again. To look for them alone: hotl-rt lint")
+        raise Refused(
+            "\n".join((f"{words[0]} has mistakes:", *errors)),
+            remedy="Put them right, then run it again. To look for them alone: hotl-rt lint",
+        )
     git = git_in(Path.cwd(), os.environ)
     root = choose_root(workflow, str(path), look_at(git), options.get("--executor-mode") or model.LOOP)
     make_ready(git, root)

@@ -84,7 +84,7 @@ def _make_worktree(git: Git, root: ExecutionRoot) -> None:
             write_beneath(place, str(source.relative_to(root.repo_root)), data or b"")
     except (EnvironmentRefused, KeyboardInterrupt):
         git.run("worktree", "remove", "--force", str(place))
-        git.run("branch", "--quiet", "-D", root.branch)
+        git.run("branch", "--quiet", "-d", root.branch)  # refuses one that has got a commit
         raise
 
 

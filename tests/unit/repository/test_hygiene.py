@@ -17,9 +17,10 @@ FORBIDDEN = (
 )
 OURS = {"answering", "ask", "at", "change", "clear_cache", "exchange", "find", "read", "run", "use"}
 """What is called on our own runner, or on GitPython without words for git."""
-ALLOWED_FORCE = {"add", "checkout", "checkout-index"}
+ALLOWED_FORCE = {"add", "checkout", "checkout-index", "worktree"}
 """`add --force` takes up what is ignored, `checkout --force` resets a workspace, `checkout-index --force` settles a
-move of the user's checkout, file by file: none of it leaves this machine."""
+move of the user's checkout, file by file, `worktree remove --force` takes back one that was just made and could not be
+filled: none of it leaves this machine."""
 
 
 def calls() -> Iterator[tuple[str, list[str]]]:
