@@ -297,8 +297,6 @@ def _check(check: ShellCheck | ArtifactCheck) -> Outcome:
         from irontree.checks.artifact import judge_artifact
 
         return judge_artifact(check, Path.cwd())
-    if not check.command:
-        return Outcome("pass")
     from irontree.checks.shell import run_apart
 
     return run_apart(check.command, Path.cwd(), os.environ)

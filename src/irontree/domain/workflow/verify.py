@@ -99,6 +99,8 @@ def judge(verify: Verify, run: Callable[[ShellCheck | ArtifactCheck], Outcome]) 
             continue
         if isinstance(check, UnknownCheck):
             return Outcome("block", reason=f"unsupported verify type: {check.type}")
+        if check == NOTHING:
+            return Outcome("pass") if check is verify else Outcome("block", reason="shell verify missing command")
         passed.append(run(check))
         if passed[-1].end == "block":
             return passed[-1]

@@ -16,7 +16,7 @@ from irontree.domain.workflow.reading import read
 from irontree.domain.workflow.report import report, summary
 from irontree.domain.workflow.root import Checkout, ExecutionRoot, choose_root, not_ours
 from irontree.domain.workflow.run import Run, run_as_json, run_from_json
-from irontree.domain.workflow.verify import Outcome, judge
+from irontree.domain.workflow.verify import CheckList, HumanReview, OneCheck, Outcome, ShellCheck, UnknownCheck, judge
 from irontree.domain.workflow.workflow import Workflow, interpret
 from irontree.errors import Refused
 from tests.support.hotl import workflow
@@ -93,6 +93,20 @@ def promises(before: Run, run: Run) -> None:
         assert run.completed_at is None
     found = summary(run)
     assert found["completed_steps"] == sum(step["status"] == "done" for step in found["steps"])
+
+
+@pytest.mark.parametrize(
+    ("checks", "reason"),
+    [
+        ((), "unsupported verify type: multi without checks"),
+        ((ShellCheck(""),), "shell verify missing command"),
+        ((ShellCheck("x"), UnknownCheck("oracle")), "unsupported verify type: oracle"),
+        ((HumanReview(""), ShellCheck("x")), "human review required"),
+        ((HumanReview("a"), HumanReview("b")), "human review required: a; b"),
+    ],
+)
+def test_a_list_that_a_machine_cannot_judge_is_for_a_person(checks: tuple[OneCheck, ...], reason: str):
+    assert judge(CheckList(checks), lambda _: Outcome("pass")) == Outcome("block", reason=reason)
 
 
 @pytest.mark.parametrize(
