@@ -18,7 +18,7 @@ from irontree.errors import AnswerRefused, IrontreeError
 from irontree.flows.gate import RecordAnswer, ask_until_taken, refuse_late_answers, take_late_answer
 from irontree.flows.runs.recovery import hold_liveness, start_issue, start_loop, waits_if_refused
 from irontree.flows.runs.runs import is_key_of_issue, issue_key, step_title, url_for, wait_for
-from irontree.flows.server.connection import finish_asked
+from irontree.flows.server.programs import finish_asked
 from irontree.services.answers.answers import Answer, validate
 from irontree.services.execution.steps import Idle, next_step
 from irontree.services.loops.choice import may_go_on, replacement

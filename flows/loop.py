@@ -33,7 +33,7 @@ from irontree.flows.runs.recovery import (
     waits_if_refused,
 )
 from irontree.flows.runs.runs import RunInfo, cancel, connect, reschedule, state, taken_up, url_for, wait_for
-from irontree.flows.server.connection import finish_asked
+from irontree.flows.server.programs import finish_asked
 from irontree.services.answers.answers import Answer, answer_loop, give_way
 from irontree.services.answers.comments import look
 from irontree.services.delivery.deliver import tell_halts_if_free

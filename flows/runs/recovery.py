@@ -45,7 +45,7 @@ from irontree.flows.runs.runs import (
     taken_up,
     url_for,
 )
-from irontree.flows.server.connection import end_with_runner
+from irontree.flows.server.programs import end_with_runner
 from irontree.ports import Lock
 from irontree.services.answers.approve import names_issues, standing_of
 from irontree.services.execution.steps import catch_up, next_step

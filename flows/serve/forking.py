@@ -25,7 +25,7 @@ import anyio.abc
 import prefect.runner._starter_engine as starter
 from prefect.context import refresh_global_settings_context
 
-from irontree.flows.server.connection import RUNNER
+from irontree.flows.server.programs import RUNNER
 from irontree.processes.handing import protect
 
 FORKS: Final = sys.platform == "linux"

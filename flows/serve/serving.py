@@ -9,17 +9,16 @@ import asyncio
 import json
 import os
 import platform
-import select
 import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import Any, Literal
 from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
@@ -43,16 +42,14 @@ from irontree.app import App
 from irontree.domain.ids import slugify
 from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
-from irontree.files import ScratchFolder
 from irontree.flows.runs.runs import of_repository, tags
+from irontree.flows.serve.child import OF_MANY, Child
 from irontree.flows.serve.documents import about_documents, documents_in
 from irontree.flows.serve.forking import FORKS, ForkServer
 from irontree.flows.serve.naming import named, retire
 from irontree.flows.serve.taken import TEMPLATE, own_worker, serve_only
-from irontree.flows.server.connection import FINISH, RUNNER, Program, end_with, keep_short, size, start, tail
+from irontree.flows.server.programs import RUNNER, end_with, keep_short
 from irontree.http_client import Unreachable
-from irontree.processes.containers import CREDENTIALS, credentials_in
-from irontree.processes.handing import handing
 
 # --- The parent's handle on the child
 
@@ -93,86 +90,45 @@ def queue_of(served: Mapping[str, Any]) -> str:
 class Serving:
     """Executes the runs of *deployments*, each in its own process, from construction until `stop`.
 
-    The child is a session of its own that our Ctrl-C does not reach, with *folder* as its working folder; it ends when
-    this process ends, for whatever reason. Raises ServerUnavailable if the disk does not let it start.
+    It does so by *child*, which waits for its order, or a new one. Raises ServerUnavailable if none can be started.
     """
 
     def __init__(
-        self, deployments: Sequence[Served], *, environment: Mapping[str, str], folder: Path, by: By = "runner"
+        self,
+        deployments: Sequence[Served],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        by: By = "runner",
+        child: Child | None = None,
     ) -> None:
-        self._log = folder / f"serving-{queue_of(asdict(deployments[0])) if by == 'runner' else 'all'}.log"
-        order = {
-            "log": str(self._log),
-            "limit": LIMIT,
-            "by": by,
-            "deployments": [asdict(served) for served in deployments],
-        }
+        name = queue_of(asdict(deployments[0])) if by == "runner" else OF_MANY
+        self._child = child or Child(name, environment=environment, folder=folder)
         try:
-            with ExitStack() as held:
-                self._start(held, environment, folder, order)
-                self._held = held.pop_all()
-        except OSError as error:
-            raise ServerUnavailable(
-                f"The flows could not be served: {error}.",
-                remedy="Check free space and permissions of the folders of our state and of temporary files.",
-            ) from error
+            self._child.order({"limit": LIMIT, "by": by, "deployments": [asdict(served) for served in deployments]})
+        except ServerUnavailable:
+            self.stop()
+            raise
 
     def wait_ready(self, timeout: float = 60) -> dict[str, str]:
         """Wait until the deployments are registered; returns ids by full name (`flow/deployment`). Call it only once.
 
         Raises ServerUnavailable if the child ends first, or is silent for *timeout* seconds and is then ended.
         """
-        output = cast("IO[bytes]", self._program.stdout)
-        ready, _, _ = select.select([output], [], [], timeout)
-        if not (answer := output.readline() if ready else b""):
-            self.stop()
-            raise ServerUnavailable(
-                f"The flows could not be served:\n{tail(self._log, start=self._log_start)}",
-                remedy=f"The whole output is in {self._log}.",
-            )
-        deployments: dict[str, str] = json.loads(answer)
+        deployments: dict[str, str] = self._child.answer(timeout)
         return deployments
 
     def alive(self) -> bool:
         """`False` if the child has ended: its runs are dead then, and a new one can be started."""
-        return self._program.poll() is None
+        return self._child.alive()
 
     def finish(self) -> None:
         """Ask the flows to stop after their current step (first Ctrl-C); they check `finish_asked`."""
-        self._finish.touch()
+        self._child.finish()
 
     def stop(self) -> None:
         """End the child and all flow processes at once and clean up; the server is not told."""
-        self._held.close()  # does nothing the second time: the group's id may have been reused
-
-    def _start(self, held: ExitStack, environment: Mapping[str, str], folder: Path, order: Mapping[str, Any]) -> None:
-        """Start the child; *held* then ends it and cleans up. Raises OSError."""
-        self._log_start = size(self._log)
-        scratch = held.enter_context(ScratchFolder("serving"))
-        self._finish = scratch.path / "finish"
-        credentials = json.dumps(credentials_in(environment)).encode()
-        handed = held.enter_context(handing(lambda _: credentials))
-        self._program = start(
-            "irontree.flows.serve.serving",
-            [str(os.getpid())],
-            environment={**environment, FINISH: str(self._finish), CREDENTIALS: str(handed)},
-            folder=folder,
-            log=self._log,
-            talk=True,
-        )
-        held.callback(_end, self._program)
-        with (
-            suppress(BrokenPipeError),
-            cast("IO[bytes]", self._program.stdin) as pipe,
-        ):  # ended already: wait_ready reports it
-            pipe.write(json.dumps({**order, "folder": str(scratch.path)}).encode())
-
-
-def _end(program: Program) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
-        os.killpg(program.pid, signal.SIGKILL)
-    program.wait()
-    cast("IO[bytes]", program.stdout).close()
+        self._child.stop()
 
 
 # --- The five deployments of a repository (protocol, Runs)
@@ -377,7 +333,9 @@ def run_child() -> None:
     forks = ForkServer() if FORKS else None
     end_with(int(sys.argv[1]), lambda: os.killpg(0, signal.SIGKILL))
     os.environ[RUNNER] = str(os.getpid())
-    order = json.load(sys.stdin)
+    if not (text := sys.stdin.read()):  # whoever started us has ended without an order
+        return
+    order = json.loads(text)
     tempfile.tempdir = order["folder"]  # the scratch folder; the parent removes it
     keep_short(Path(order["log"]))
     asyncio.run(_execute(order, forks))

@@ -21,6 +21,7 @@ from irontree.flows.runs.forms import FormQuestion as Asked
 from irontree.flows.runs.forms import answer_form, open_question
 from irontree.flows.runs.recovery import NOBODY_STARTS, WORKERS_START, mark_dead_runs, newest_run, take_up, tidy
 from irontree.flows.runs.runs import RunInfo, connect, deployment_id, find_run, issue_key, taken_up, url_for
+from irontree.flows.serve.child import Child
 from irontree.flows.serve.chores import CommentWatch
 from irontree.flows.serve.serving import Serving, deployments_of
 from irontree.flows.server.connection import ServerState
@@ -101,15 +102,23 @@ OTHERS_SECONDS: Final = 60.0
 class TerminalSession:
     """One terminal's hold on the flows. `serves` is False for a viewer: another terminal serves them already.
 
-    The serving terminal also polls comments, every *comments_every*.
+    The serving terminal also polls comments, every *comments_every*. A *child* that waits for its order serves; else a
+    new one.
     """
 
     def __init__(
-        self, app: App, *, environment: Mapping[str, str], folder: Path, comments_every: timedelta = COMMENTS_EVERY
+        self,
+        app: App,
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        child: Child | None = None,
+        comments_every: timedelta = COMMENTS_EVERY,
     ) -> None:
         self._app = app
         self._environment = environment
         self._folder = folder
+        self._child = child
         self._held = ExitStack()
         self._serving: Serving | None = None
         self._comments = CommentWatch.of(app, every=comments_every)
@@ -132,7 +141,9 @@ class TerminalSession:
         except Busy:
             return self
         with self._held:
-            self._serving = Serving(deployments_of(self._app), environment=self._environment, folder=self._folder)
+            self._serving = Serving(
+                deployments_of(self._app), environment=self._environment, folder=self._folder, child=self._child
+            )
             self._held.callback(self._serving.stop)
             self._held.enter_context(self._comments)
             self._held = self._held.pop_all()

@@ -1,4 +1,4 @@
-"""Which Prefect server to use: our processes' settings, how they start and end, where the private server is."""
+"""Which Prefect server to use: our processes' settings, and where the private server is."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ import importlib
 import json
 import logging
 import os
-import shutil
-import signal
-import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +21,6 @@ from irontree.app import App
 from irontree.errors import EnvironmentRefused, ServerUnavailable
 from irontree.files import close_folder, make_private, read_bytes, swap, take_lock
 from irontree.flows.server.credentials import authority, password
-from irontree.processes.containers import without_credentials
 from irontree.store.layout import Layout
 
 # --- The complete Prefect settings of our processes, independent of the machine's (rulings, Local mode)
@@ -215,6 +209,7 @@ class ServerState:
         self.log = folder / "server.log"
         self._address = folder / ADDRESS
         self._before = folder / "server.before.json"
+        self._announced = folder / "server.announced.json"
 
     # --- the server's side ---
 
@@ -229,9 +224,14 @@ class ServerState:
         """
         with suppress(FileNotFoundError):  # before the lock: whoever finds it held may trust the address
             self._address.replace(self._before)
+        self._announced.unlink(missing_ok=True)
         _lock(self.folder / "alive.lock", wait=True)
         last = _read(self._before)
         return last.port if last else None
+
+    def announce(self, address: Address) -> None:
+        """Say at which address the server will answer: clients are at work meanwhile that need no answer yet."""
+        swap(self._announced, json.dumps(address._asdict()).encode())
 
     def publish(self, address: Address) -> None:
         """Publish the address, now that the server answers."""
@@ -250,6 +250,7 @@ class ServerState:
         if _lock(self.folder / "clients.lock") is None:
             return False
         self._address.unlink(missing_ok=True)
+        self._announced.unlink(missing_ok=True)
         return True
 
     # --- the clients' side ---
@@ -275,6 +276,10 @@ class ServerState:
     def found(self) -> Address | None:
         """The same, also of a server without a guard, by an earlier version, which has no name."""
         return _read(self._address) if self.lives() else None
+
+    def announced(self) -> Address | None:
+        """The address at which the running server answers, or will."""
+        return _read(self._announced) if self.lives() else None
 
 
 def _read(file: Path) -> Address | None:
@@ -372,126 +377,3 @@ def is_unknown_to_servers(app: App) -> bool:
     except EnvironmentRefused:
         return True
     return not any(key in (written or b"") for key in _ASKS)
-
-
-# --- Background Python programs of ours
-
-
-LOG_LIMIT = 1_000_000
-"""Bytes."""
-TURN_OVER_EVERY = 60.0
-"""Seconds."""
-TAIL = 20
-Program = subprocess.Popen[bytes]
-
-
-def start(
-    module: str,
-    arguments: Sequence[str],
-    *,
-    environment: Mapping[str, str],
-    folder: Path,
-    log: Path,
-    talk: bool = False,
-) -> Program:
-    """Run `python -m module` in its own session, with *folder* as its working folder and its output in *log*.
-
-    Of *environment* it gets all but the credential for a forge: neither a server nor a worker calls one.
-    A Ctrl-C in our terminal does not reach it, and its pid is its process group. With *talk* its stdin and stdout
-    are pipes to us; the end of stdin then also tells it that we are gone.
-    """
-    make_private(log.parent)
-    turn_over_if_long(log)
-    pipe = subprocess.PIPE if talk else None
-    with open(log, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as output:
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", module, *arguments],  # -P: nothing is imported from the working folder
-            env=without_credentials(environment),
-            cwd=folder,
-            stdin=pipe or subprocess.DEVNULL,
-            stdout=pipe or output,
-            stderr=output,
-            start_new_session=True,
-        )
-
-
-def reap(program: Program) -> None:
-    """Let *program* outlive this process, and reap it if it ends earlier."""
-    threading.Thread(target=program.wait, daemon=True).start()
-
-
-def tail(log: Path, *, start: int = 0) -> str:
-    """The last of `lines_after`, as one text."""
-    return "\n".join(lines_after(log, start)[-TAIL:])
-
-
-def lines_after(log: Path, start: int) -> list[str]:
-    """The lines of *log* after byte *start*, or from its beginning if it was rotated; none if it is missing."""
-    if not log.exists():
-        return []
-    written = log.read_bytes()
-    return written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
-
-
-def size(log: Path) -> int:
-    """The length of *log* in bytes; 0 if there is none."""
-    return log.stat().st_size if log.exists() else 0
-
-
-def keep_short(log: Path) -> None:
-    """Rotate *log* whenever it has become long, from a thread; for the process that writes it."""
-
-    def watch() -> None:
-        while True:
-            time.sleep(TURN_OVER_EVERY)
-            turn_over_if_long(log)
-
-    threading.Thread(target=watch, name="log", daemon=True).start()
-
-
-def turn_over_if_long(log: Path) -> None:
-    """Truncate *log* if it is long, after copying it to `.old.log`.
-
-    It stays the same file: processes that append to it, as our programs do, continue at its new beginning.
-    """
-    if size(log) > LOG_LIMIT:
-        with suppress(OSError):  # a full disk has no room for the copy
-            shutil.copyfile(log, log.with_suffix(".old.log"))
-        with suppress(OSError):
-            os.truncate(log, 0)
-
-
-# --- Ending processes whose parent is gone
-
-
-RUNNER = "IRONTREE__RUNNER"
-"""The pid of our own process that serves the deployment; unset under another worker: its runs may outlive it."""
-FINISH = "IRONTREE__FINISH"
-"""A path that exists once the user has asked to stop after the current step."""
-LOOK_FOR_PARENT_EVERY = 0.2
-
-
-def end_with_runner(environ: Mapping[str, str] = os.environ) -> None:
-    """Kill this flow process when the runner that started it is gone; called first in every flow.
-
-    Otherwise it would run beside the process that resumes its work. The kernel's own mechanism (PDEATHSIG) exists
-    on Linux only and can mistake the end of the parent's thread for the parent's; checking its pid cannot.
-    """
-    if runner := environ.get(RUNNER):
-        end_with(int(runner), lambda: os.kill(os.getpid(), signal.SIGKILL))
-
-
-def end_with(parent: int, end: Callable[[], None]) -> None:
-    """Call *end* in a separate thread once *parent* is no longer the parent of this process."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK_FOR_PARENT_EVERY)
-        end()
-
-    threading.Thread(target=watch, name="lifeline", daemon=True).start()
-
-
-def finish_asked(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether to stop after the current step (first Ctrl-C); checked between steps."""
-    return FINISH in environ and Path(environ[FINISH]).exists()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from irontree.errors import ServerUnavailable
 from irontree.files import locked, remove, swap
-from irontree.flows.server.connection import local_environment, start, tail
+from irontree.flows.server.connection import local_environment
+from irontree.flows.server.programs import start, tail
 
 TEMPLATE = "template.db"
 NO_SERVER = "http://127.0.0.1:9/api"

@@ -28,23 +28,17 @@ from irontree.flows.server.connection import (
     LOOPBACK,
     Address,
     ListenAddress,
-    Program,
     ServerState,
-    lines_after,
     local_environment,
-    reap,
-    size,
-    start,
     state_folder,
     strip,
-    tail,
-    turn_over_if_long,
 )
 from irontree.flows.server.credentials import FILE, PASSWORD, make_authority, make_password
 from irontree.flows.server.database import TEMPLATE, build_template, database_trouble, ensure, identity
 from irontree.flows.server.guard import Guard, names_of
 from irontree.flows.server.links import Links
 from irontree.flows.server.listening import EVERYWHERE, is_prefect, listen
+from irontree.flows.server.programs import Program, lines_after, reap, size, start, tail, turn_over_if_long
 
 if TYPE_CHECKING:
     import uvicorn
@@ -125,6 +119,17 @@ class LocalServer:
                 remedy=f"End them, or use it where it is: --host {address.host} --port {address.port}.",
             )
         return address.api_url
+
+    def expected(self, timeout: float = 60) -> str:
+        """The API address at which the server answers or will: where it must be known first. Raises as `wait_ready`."""
+        self.start()
+        deadline = time.monotonic() + timeout
+        while not (self.trouble() or self._left.is_set()) and time.monotonic() < deadline:
+            announced = self._state.announced() if self._has_room.is_set() else None
+            if announced and self._place.is_at(announced):
+                return announced.api_url
+            time.sleep(LOOK_EVERY)
+        return self.wait_ready(timeout=0)
 
     def trouble(self) -> ServerUnavailable | None:
         """Why there is no server, with its last output; set from a failed start until a server answers."""
@@ -314,6 +319,7 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
         address = Address(port, os.getpid(), name, host, place.names, open=bool(place.open))
         guard = _guard_of(address, own=os.environ.get(PASSWORD), made=make_password(state.folder))
         make_authority(state.folder)
+        state.announce(address)
         os.environ.update(local_environment(os.environ, state.folder, address.api_url))
         os.environ["PREFECT_UI_API_URL"] = "/api"  # whatever name the browser knows the server by
         if address.open:

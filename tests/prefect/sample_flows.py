@@ -11,7 +11,7 @@ from prefect import flow
 from prefect.states import Completed, State
 
 from irontree.flows.gate import ask, make_form
-from irontree.flows.server.connection import end_with_runner, finish_asked
+from irontree.flows.server.programs import end_with_runner, finish_asked
 from irontree.processes.containers import given_environment
 from irontree.tasks.stages import in_thread
 

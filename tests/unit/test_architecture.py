@@ -58,7 +58,7 @@ MAY_START_PROGRAMS = {
     "irontree.processes": "agents, checks and git: own process group, limits, cancel, cleaned environment",
     "irontree.processes.relay": "the program that is recorded, inside the recorded child that we are ourselves",
     "irontree.processes.running": "the children themselves, behind their gate",
-    "irontree.flows.server.connection": "our own server and runner, which outlive the command",
+    "irontree.flows.server.programs": "our own server and runner, which outlive the command",
 }
 IMPURE = {
     *("asyncio", "io", "locale", "logging", "os", "pathlib", "platform", "random", "secrets", "socket", "subprocess"),

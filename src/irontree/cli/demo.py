@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -56,11 +57,10 @@ def run(context: Context) -> int:
     set_up(place.repository)
     app = context.at(place.repository).open()
     context.console.write(_introduction(place, options.agent) + (_SCRIPTED if scripted else ""))
-    with own_server(os.environ) as (state, private):
-        server = Server(state, None, private)
+    with own_server(os.environ) as (state, private), Server(state, None, private) as server:
         proposal = propose(app, place.document)
         given = proposal.name if scripted else options.approve
-        ask_for_approval(context, app, proposal, given=given, loop_mode=True, meanwhile=server.start)
+        ask_for_approval(context, app, proposal, given=given, loop_mode=True, meanwhile=partial(server.start, app))
         with app.driver.hold(f"{proposal.what}, publish", wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.name, app.origin.actor)
         shoot = _in_the_middle if options.kill else None

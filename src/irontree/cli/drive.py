@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
 
 from irontree.app import App
 from irontree.cli.answer import Prepared
@@ -22,7 +24,8 @@ from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
 from irontree.domain.text import few, one_line, shell_path, shell_word
 from irontree.domain.values import short_sha
-from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
+from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, ServerUnavailable, in_words
+from irontree.flows.serve.child import Child
 from irontree.flows.server.connection import (
     adopt,
     chosen_api_url,
@@ -139,24 +142,57 @@ _HOW_TO_GO_ON: Final = {
 """The words printed before `irontree resume`, by how following the loop ended."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Server:
-    """The Prefect server of this command: a configured one, or the private one, started in the background."""
+    """The Prefect server of this command, a configured one or the private one, and the process that will serve flows.
+
+    Both start in the background. That process ends with the block.
+    """
 
     folder: Path
     configured: str | None
     private: LocalServer | None
+    _starting: threading.Thread | None = None
+    _child: Child | None = None
 
-    def start(self) -> None:
-        """Start the private server in the background while the user reads."""
-        if self.private:
-            self.private.start()
+    def start(self, app: App) -> None:
+        """Start what is slow to start while the user reads. What fails is said to who waits for it."""
+        if self._starting is None:
+            self._starting = threading.Thread(target=self._start, args=(app.repository.id,), daemon=True)
+            self._starting.start()
 
-    def environment(self) -> Mapping[str, str]:
-        """The settings for every process that uses it; waits until it answers. Raises ServerUnavailable."""
+    def _start(self, name: str) -> None:
+        with suppress(ServerUnavailable):
+            self._child = Child(name, environment=self.expected_environment(), folder=self.folder)
+
+    def take_child(self) -> Child | None:
+        """The process that will serve flows, once; `None` if none was started, or could be."""
+        if self._starting:
+            self._starting.join()
+        taken, self._child = self._child, None
+        return taken
+
+    def expected_environment(self) -> Mapping[str, str]:
+        """The settings for every process that uses it, before it answers. Raises ServerUnavailable."""
         if self.private is None:
             return configured_environment(os.environ, self.folder, self.configured or "")
-        return local_environment(os.environ, self.folder, self.private.wait_ready())
+        return local_environment(os.environ, self.folder, self.private.expected())
+
+    def environment(self) -> Mapping[str, str]:
+        """The same once it answers."""
+        found = self.expected_environment()
+        if self.private and self.private.wait_ready() != found["PREFECT_API_URL"]:
+            raise ServerUnavailable("The private Prefect server has another address now.", remedy="Repeat the command.")
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.private:
+            self.private.close()  # nobody waits any longer for one that does not come
+        if child := self.take_child():
+            child.stop()
 
 
 @contextmanager
@@ -167,15 +203,16 @@ def local_server(app: App, *, detach: bool = False) -> Iterator[Server]:
     """
     folder, configured = state_folder(), chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
-        yield Server(folder, configured, None)
+        with Server(folder, configured, None) as server:
+            yield server
         return
     if detach and app.alive(SERVING).holder() is None:
         raise ConfigRefused(
             "--detach leaves the runs to a worker, but no Prefect server is configured and nobody serves here",
             remedy="start `irontree serve`, set PREFECT_API_URL or prefect.api_url, or leave --detach out",
         )
-    with closing(LocalServer(folder, os.environ)) as private:
-        yield Server(folder, None, private)
+    with closing(LocalServer(folder, os.environ)) as private, Server(folder, None, private) as server:
+        yield server
 
 
 @dataclass
@@ -196,14 +233,17 @@ class Drive:
         shown, began = Shown.all_of(self.app, loop_id), time.monotonic()  # others work during the wait too
         self._tell_left_out(loop_id)
         self._say("Waiting for the Prefect server ...")
-        environment = self.server.environment()
-        adopt(environment, self.server.folder)
+        if not self.detach:
+            self.server.start(self.app)
+        adopt(self.server.expected_environment(), self.server.folder)
         if self.detach:
             return self._leave_to_worker(loop_id)
         from irontree.flows.serve.session import TerminalSession as Session  # imports Prefect: its settings come first
 
+        environment = self.server.environment()
         while True:
-            with Session(self.app, environment=environment, folder=self.server.folder) as session:
+            child = self.server.take_child()
+            with Session(self.app, environment=environment, folder=self.server.folder, child=child) as session:
                 self._pass_on()
                 status = self._follow(session, loop_id, shown, began)
                 self._pass_on()

@@ -186,7 +186,7 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
             proposal,
             given=context.options.approve,
             loop_mode=True,
-            meanwhile=server.start,
+            meanwhile=lambda: None if context.options.detach else server.start(app),
             offers_trial=not context.options.no_preflight,
         )
         with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):

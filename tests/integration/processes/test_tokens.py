@@ -14,7 +14,7 @@ import pytest
 from irontree.domain.plan import PublishPolicy
 from irontree.errors import RemoteFailed
 from irontree.files import ALIVE
-from irontree.flows.server import connection
+from irontree.flows.server import programs
 from irontree.flows.server.private import LocalServer
 from irontree.forges.credentials import APP, GITEA_TOKENS, GITHUB_TOKENS
 from irontree.processes.containers import (
@@ -105,13 +105,13 @@ def test_git_gets_no_token_of_the_callers_environment(tmp_path, caller):
 
 def test_neither_the_server_nor_a_worker_is_started_with_it(tmp_path):
     """The private server through its start function; the program that serves flows is started by the same."""
-    started: queue.Queue[connection.Program] = queue.Queue()
+    started: queue.Queue[programs.Program] = queue.Queue()
 
     def start(module, words, **given):
         # A program that only waits, in place of the server; everything else is as it is for that.
         assert module == "irontree.flows.server.private"
         assert TOKEN not in " ".join(words)
-        program = connection.start("code", [], **given, talk=True)
+        program = programs.start("code", [], **given, talk=True)
         started.put(program)
         return program
 

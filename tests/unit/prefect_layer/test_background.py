@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irontree.flows.server.connection import LOG_LIMIT, size, tail, turn_over_if_long
+from irontree.flows.server.programs import LOG_LIMIT, size, tail, turn_over_if_long
 
 
 def test_a_log_that_has_become_long_begins_anew_under_the_program_that_writes_it(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from irontree.flows.server.connection import FINISH, end_with, end_with_runner, finish_asked
+from irontree.flows.server.programs import FINISH, end_with, end_with_runner, finish_asked
 
 
 def test_the_end_of_the_parent_is_noticed():

@@ -42,6 +42,19 @@ def test_a_server_is_seen_from_its_start_and_found_when_it_answers(state, other)
     assert other.address() == HERE
 
 
+def test_where_a_server_will_answer_is_known_before_it_does_and_not_of_one_that_is_gone(state, other):
+    other.announce(HERE)
+    assert state.announced() is None
+    state.come_alive()
+    assert other.announced() is None, "of a server before"
+    state.announce(HERE)
+    assert (other.announced(), other.address()) == (HERE, None)
+    state.publish(HERE)
+    assert other.announced() == HERE
+    assert state.shut_out()
+    assert other.announced() is None
+
+
 def test_the_address_of_a_dead_server_is_not_trusted(state, other):
     state.publish(HERE)
     assert other.address() is None

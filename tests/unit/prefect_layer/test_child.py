@@ -1,0 +1,84 @@
+"""The process that will serve flows waits for its order, and outlives neither a change of mind nor its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from irontree.cli.drive import Server
+from irontree.errors import ServerUnavailable
+from irontree.flows.serve.child import OF_MANY, Child
+from irontree.flows.server.private import LocalServer
+from tests.support.world import make_scene
+
+PATIENCE = 60.0
+
+
+def wait_until(holds) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def children_named(text: str, parent: int) -> list[psutil.Process]:
+    return [each for each in psutil.Process(parent).children() if text in " ".join(each.cmdline())]
+
+
+def test_one_that_gets_no_order_says_nothing_and_is_gone_with_its_folder(tmp_path):
+    child = Child(OF_MANY, environment=dict(os.environ), folder=tmp_path)
+    assert child.alive()
+    [process] = children_named("serve.serving", os.getpid())
+    child.stop()
+    child.stop()
+    assert not child.alive()
+    assert not process.is_running()
+    assert (tmp_path / "serving-all.log").read_text() == ""
+
+
+def test_one_ends_with_its_parent_and_leaves_no_complaint(tmp_path):
+    program = (
+        "import os, pathlib, sys, time; from irontree.flows.serve.child import Child; "
+        "Child('all', environment=dict(os.environ), folder=pathlib.Path(sys.argv[1])); print('up', flush=True); "
+        "time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout
+        parent.stdout.readline()
+        [child] = children_named("serve.serving", parent.pid)
+        wait_until(lambda: child.num_threads() > 1)  # it watches its parent, and waits for the order
+        os.kill(parent.pid, signal.SIGKILL)
+    psutil.wait_procs([child], timeout=PATIENCE)
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    assert (tmp_path / "serving-all.log").read_text() == ""
+
+
+def test_a_log_that_cannot_be_written_is_said_with_its_reason(tmp_path):
+    (tmp_path / "serving-all.log").mkdir()
+    with pytest.raises(ServerUnavailable, match="Is a directory"):
+        Child(OF_MANY, environment={}, folder=tmp_path)
+
+
+def test_who_says_no_leaves_no_process_and_does_not_wait_for_a_server(tmp_path):
+    """The server of this test never says where it will answer."""
+    app = make_scene(tmp_path).app
+
+    def start(_: str, __: list[str], *, folder: Path, **___: object) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sleep", "600"], cwd=folder)
+
+    private = LocalServer(tmp_path / "state", {}, start=start)
+    began = time.monotonic()
+    with closing(private), Server(tmp_path / "state", None, private) as server:
+        server.start(app)
+    assert time.monotonic() - began < PATIENCE / 2
+    assert children_named("serve.serving", os.getpid()) == []
+    for sleeping in children_named("sleep 600", os.getpid()):
+        sleeping.kill()
