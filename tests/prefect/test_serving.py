@@ -77,7 +77,7 @@ def reaches(client, run_id, name):
 
 
 def flow_processes(serving) -> list[psutil.Process]:
-    return psutil.Process(serving._program.pid).children(recursive=True)
+    return psutil.Process(serving._child._program.pid).children(recursive=True)
 
 
 def shows(process: psutil.Process) -> str:
@@ -104,11 +104,13 @@ def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_
         question = wait_until(lambda: open_question(client, asking))
         wait_until((tmp_path / "started").exists)
         processes = flow_processes(serving)
-        assert not [shown for shown in map(shows, [psutil.Process(serving._program.pid), *processes]) if TOKEN in shown]
+        assert not [
+            shown for shown in map(shows, [psutil.Process(serving._child._program.pid), *processes]) if TOKEN in shown
+        ]
         assert (tmp_path / "started").read_text() == f"{TOKEN} 0", (
             "who calls the forge is told it by the runner's parent"
         )
-        os.kill(serving._program.pid, signal.SIGKILL)
+        os.kill(serving._child._program.pid, signal.SIGKILL)
         assert gone(processes)
         assert not serving.alive()
     assert mark_lost(client, workspace_id) == [working]
@@ -171,7 +173,7 @@ def test_without_the_fork_server_its_flows_end_and_so_does_the_serving(client, w
         serving.wait_ready()
         start(client, workspace_id, "long-step", folder=str(tmp_path))
         wait_until((tmp_path / "started").exists)
-        [fork_server] = psutil.Process(serving._program.pid).children()
+        [fork_server] = psutil.Process(serving._child._program.pid).children()
         [working] = fork_server.children()
         assert (fork_server.name(), working.name()) == (FORK_SERVER, FLOW)
         fork_server.kill()

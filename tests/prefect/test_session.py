@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from irontree.app import App
 from irontree.cli.console import Console
 from irontree.cli.drive import Drive
 from irontree.flows.runs import runs
@@ -102,6 +103,15 @@ class BusyServer:
     folder: Path
     meanwhile: Callable[[], object]
     private: LocalServer | None = None
+
+    def start(self, app: App) -> None:
+        pass
+
+    def take_child(self) -> None:
+        pass
+
+    def expected_environment(self) -> dict[str, str]:
+        return {}
 
     def environment(self) -> dict[str, str]:
         self.meanwhile()

@@ -158,6 +158,8 @@ class Server:
     def start(self, app: App) -> None:
         """Start what is slow to start while the user reads. What fails is said to who waits for it."""
         if self._starting is None:
+            if self.private:
+                self.private.start()
             self._starting = threading.Thread(target=self._start, args=(app.repository.id,), daemon=True)
             self._starting.start()
 

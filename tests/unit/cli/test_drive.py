@@ -24,7 +24,10 @@ class NoServer:
 
     private = None
 
-    def environment(self):
+    def start(self, app):
+        pass
+
+    def expected_environment(self):
         raise ServerUnavailable("no server")
 
 
