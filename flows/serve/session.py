@@ -135,10 +135,13 @@ class TerminalSession:
         return f"`{holder.what}` (process {holder.pid})" if holder else "nobody"
 
     def __enter__(self) -> Self:
+        if self._child:
+            self._held.callback(self._child.stop)
         try:
             private = is_private(self._environment, self._folder)
             self._held.enter_context(held(self._app, "irontree task", private=private))
         except Busy:
+            self._held.close()
             return self
         with self._held:
             self._serving = Serving(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -16,7 +17,9 @@ import pytest
 from irontree.cli.drive import Server
 from irontree.errors import ServerUnavailable
 from irontree.flows.serve.child import OF_MANY, Child
+from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.private import LocalServer
+from irontree.store.memory import MemoryLock
 from tests.support.world import make_scene
 
 PATIENCE = 60.0
@@ -59,6 +62,19 @@ def test_one_ends_with_its_parent_and_leaves_no_complaint(tmp_path):
     psutil.wait_procs([child], timeout=PATIENCE)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
     assert (tmp_path / "serving-all.log").read_text() == ""
+
+
+def test_a_terminal_that_only_looks_on_keeps_none(tmp_path):
+    scene = make_scene(tmp_path)
+    serving = MemoryLock(scene.clock)
+    app = replace(scene.app, alive=lambda _: serving)
+    child = Child(OF_MANY, environment=dict(os.environ), folder=tmp_path)
+    with (
+        serving.hold("irontree serve"),
+        TerminalSession(app, environment={}, folder=tmp_path, child=child) as session,
+    ):
+        assert not session.serves
+        assert not child.alive()
 
 
 def test_a_log_that_cannot_be_written_is_said_with_its_reason(tmp_path):
