@@ -7,6 +7,7 @@ lock of the folder and reads again: nothing that another command wrote meanwhile
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,14 +118,19 @@ class HotlRuns:
     def _write(self, path: Path, run: Run, log: tuple[str, ...]) -> None:
         """The state first: a report without the last line is only less, one with a line too many would lie."""
         self._disk.write_durably(path, _bytes(to_json(run_as_json(run))))
-        shown = self._report(run)
+        shown = self._report(path, run)
         before = (read_bytes(shown, MOST_BYTES) or b"").decode("utf-8", "replace")
         self._disk.write_durably(shown, _bytes(report(run, before, log)))
 
-    def _report(self, run: Run) -> Path:
-        """Where the report is; an execution root that is not there is not made."""
-        path = self._folder / run.report_path
-        return path if Path(run.execution_root).is_dir() else self._folder / REPORTS / path.name
+    def _report(self, state: Path, run: Run) -> Path:
+        """Where the report is; an execution root that is not there is not made.
+
+        An agent can write the state: whatever that names, the report is among the reports, and named as the state is.
+        """
+        root = self._folder / run.execution_root
+        named, own = self._folder / run.report_path, f"{state.stem}.md"
+        among = os.path.normpath(named) == os.path.normpath(root / REPORTS / own)
+        return named if among and root.is_dir() else self._folder / REPORTS / own
 
 
 def require_own(run: Run) -> None:

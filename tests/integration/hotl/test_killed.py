@@ -72,3 +72,19 @@ def test_a_disk_that_refuses_is_said_in_words(hotl: Hotl):
     folder.unlink()
     hotl.finish(1)
     assert Path(hotl.state["report_path"]).read_text().startswith("# Execution Report: ")
+
+
+@pytest.mark.parametrize("named", ["precious", "../precious", "{folder}/precious", ".hotl/reports/../../precious"])
+@pytest.mark.parametrize("root", ["{folder}", "{folder}/.."])
+def test_a_state_that_names_another_file_for_its_report_has_nothing_overwritten(hotl: Hotl, named: str, root: str):
+    """An agent can write the state, and whoever decides at a gate has other rights."""
+    hotl.begin(PASSES)
+    places = [hotl.folder / "precious", hotl.folder.parent / "precious"]
+    for place in places:
+        place.write_text("precious")
+    changed = {"report_path": named.format(folder=hotl.folder), "execution_root": root.format(folder=hotl.folder)}
+    hotl.state_file.write_text(json.dumps(hotl.state | changed))
+    hotl.ok("step", 1, "start")
+    assert [place.read_text() for place in places] == ["precious"] * 2
+    report = hotl.folder / ".hotl" / "reports" / f"{hotl.state_file.stem}.md"
+    assert report.read_text().endswith("→ Step 1: Part 1\n")
