@@ -33,7 +33,7 @@ from irontree.services.work.preflight import require_agent
 FOLDER = "irontree-demo"
 SHOT_AT = "share-the-costs-name-who-took-part"
 """The task during whose first attempt `--kill` kills the flows."""
-ANSWERS: Final = ("issue-6=send-back:Begin with the total", "issue-6=accept:Now everybody can read it")
+ANSWERS: Final = ("issue-6=reject:Begin with the total", "issue-6=accept:Now everybody can read it")
 """What the demo answers to its only question, which is asked twice, where no person can."""
 
 _SCRIPTED: Final = (
