@@ -18,12 +18,19 @@ _SUMMARY: Final = (
     "total_steps",
 )
 _COUNTED: Final = {"completed_steps": "done", "failed_steps": "failed", "blocked_steps": "blocked"}
-_ROWS: Final = {
-    "pending": "· Pending",
-    "in_progress": "→ Running",
-    "done": "✓ Done",
-    "failed": "✗ Failed",
-    "blocked": "✗ Blocked",
+_WORDS: Final = {
+    "pending": "Pending",
+    "in_progress": "Running",
+    "done": "Done",
+    "failed": "Failed",
+    "blocked": "Blocked",
+}
+_SIGNS: Final = {
+    **dict.fromkeys(("Approved", "Done"), "✓"),
+    **dict.fromkeys(("Rejected", "Failed", "Blocked"), "✗"),
+    "Auto-approved": "⚡",
+    "Running": "→",
+    "Retrying": "↻",
 }
 _WITHOUT_COUNT: Final = ("pending", "blocked")
 PLATFORMS: Final = ("codex", "claude", "cline")
@@ -68,12 +75,16 @@ def step_list(run: Run) -> str:
 def _standing(step: RunStep) -> tuple[str, str]:
     """Status and iterations of a row: of a gate, unless work went on behind it."""
     if step.is_unbegun:
-        return "↻ Retrying", str(step.attempts + 1)
+        return _signed("Retrying"), str(step.attempts + 1)
     if step.gate_result == "approved" and step.status in ("done", "pending"):
-        return ("⚡ Auto-approved" if step.gate_mode == "auto" else "✓ Approved"), "-"
+        return _signed("Auto-approved" if step.gate_mode == "auto" else "Approved"), "-"
     if step.gate_result == "rejected" and step.status != "in_progress":
-        return "✗ Rejected", "-"
-    return _ROWS[step.status], "-" if step.status in _WITHOUT_COUNT else str(step.attempts)
+        return _signed("Rejected"), "-"
+    return _signed(_WORDS[step.status]), "-" if step.status in _WITHOUT_COUNT else str(step.attempts)
+
+
+def _signed(word: str) -> str:
+    return f"{_SIGNS.get(word, '·')} {word}"
 
 
 def summary(run: Run) -> dict[str, Any]:
@@ -98,20 +109,6 @@ def summary(run: Run) -> dict[str, Any]:
 
 
 # --- For a chat
-
-_WORDS: Final = {
-    "pending": "Pending",
-    "in_progress": "Running",
-    "done": "Done",
-    "failed": "Failed",
-    "blocked": "Blocked",
-}
-_SIGNS: Final = {
-    **dict.fromkeys(("Approved", "Done"), "✓"),
-    **dict.fromkeys(("Rejected", "Failed", "Blocked"), "✗"),
-    "Auto-approved": "⚡",
-    "Running": "→",
-}
 
 
 def render(shown: object, platform: str) -> str:
@@ -139,7 +136,7 @@ def _table(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         word = _word(step)
         count = "-" if step.get("gate_result") else step.get("attempts", 0)
         name = _name(step).replace("\\", r"\\").replace("|", r"\|")
-        yield f"| {step.get('number')} | {name} | {_SIGNS.get(word, '·')} {word} | {count} |"
+        yield f"| {step.get('number')} | {name} | {_signed(word)} | {count} |"
 
 
 def _name(step: Mapping[str, Any]) -> str:
