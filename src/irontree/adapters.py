@@ -11,7 +11,8 @@ from irontree.agents import as_called, open_agent
 from irontree.app import Preferences, SystemClock
 from irontree.checks.shell import ShellCheckRunner
 from irontree.config import Config, add_permissions
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy, default_remote
+from irontree.domain.permissions import PermissionRule
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy, default_remote
 from irontree.errors import EnvironmentRefused
 from irontree.forges import ForgeSettings, Location, connect, location_of
 from irontree.ports import CheckRunner, CodingAgent, Forge, Places

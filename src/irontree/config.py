@@ -18,13 +18,13 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, fi
 
 from irontree.domain.budgets import BudgetPolicy, approved_budgets
 from irontree.domain.checks import DETECTION
+from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import (
     AgentSpec,
     ExecutionPolicy,
     OnHalt,
     OnProtected,
-    PermissionRule,
     PromotionPolicy,
     PublishPolicy,
     ReviewerSpec,

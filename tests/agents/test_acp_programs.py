@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from irontree.agents import open_agent
-from irontree.domain.plan import PermissionRule
+from irontree.domain.permissions import PermissionRule
 from irontree.ports import AgentResult, AgentTask
 from tests.support.model_api import CONTENT, MADE, WORDS, model_api
 from tests.support.processes import NEVER, Heard, children

@@ -14,7 +14,8 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import RULE
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, Plan, PublishPolicy, ReviewerSpec
+from irontree.domain.permissions import PermissionRule
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy, ReviewerSpec
 from irontree.domain.state import TaskState
 from irontree.errors import Busy
 from irontree.forges import ForgeSettings

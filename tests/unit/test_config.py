@@ -12,7 +12,8 @@ import irontree.config
 from irontree.config import Config, add_permissions, load_config, read_config, write_config
 from irontree.domain.checks import DETECTION
 from irontree.domain.gates import Gate
-from irontree.domain.plan import AgentSpec, PermissionRule, PromotionPolicy, PublishPolicy, Shell, WorkspacePolicy
+from irontree.domain.permissions import PermissionRule
+from irontree.domain.plan import AgentSpec, PromotionPolicy, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.values import Section
 from irontree.errors import ConfigRefused, EnvironmentRefused
 

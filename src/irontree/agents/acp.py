@@ -21,7 +21,8 @@ from irontree.agents.reading import UsageMeter, failure_in, failure_of_status, r
 from irontree.agents.transcript import OutputReader, Surroundings, begin, filled
 from irontree.app import SystemClock
 from irontree.domain.attempt import Claim, FailureClass, Usage
-from irontree.domain.plan import AgentSpec, PermissionRule, ToolRequest, denials
+from irontree.domain.permissions import PermissionRule, ToolRequest, denials
+from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 from irontree.processes import ChildProcesses, Completed

@@ -6,7 +6,8 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app, set_up
-from irontree.domain.plan import PermissionRule, PublishPolicy
+from irontree.domain.permissions import PermissionRule
+from irontree.domain.plan import PublishPolicy
 from irontree.errors import EnvironmentRefused
 from irontree.services.execution.publish import publish
 from irontree.services.proposals.sources import propose

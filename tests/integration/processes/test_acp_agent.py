@@ -17,7 +17,8 @@ import pytest
 from irontree.agents import open_agent
 from irontree.domain.attempt import Claim
 from irontree.domain.budgets import Allowance
-from irontree.domain.plan import AgentSpec, PermissionRule
+from irontree.domain.permissions import PermissionRule
+from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.agents.acp import AcpSession, SessionEnd
-from irontree.domain.plan import PermissionRule
+from irontree.domain.permissions import PermissionRule
 
 OPTIONS = [{"optionId": kind, "name": kind, "kind": kind} for kind in ("allow_always", "allow_once", "reject_once")]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from irontree.domain.plan import PermissionRule, ToolRequest, denials, entry_of, missing_rule
+from irontree.domain.permissions import PermissionRule, ToolRequest, denials, entry_of, missing_rule
 
 
 def rule(tool: str, match: str = "*", *, allow: bool = True) -> PermissionRule:

@@ -8,7 +8,8 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.ids import digest_of
 from irontree.domain.machine import held
-from irontree.domain.plan import ExecutionPolicy, PermissionRule, Plan
+from irontree.domain.permissions import PermissionRule
+from irontree.domain.plan import ExecutionPolicy, Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused, LogDamaged, NotEligible, Refused, RemoteFailed
 from irontree.services.proposals.proposal import Proposal, propose_from, ways_to_approve

@@ -12,7 +12,7 @@ from irontree.domain.events import IssueEvent, Record, Reported
 from irontree.domain.halt import SECRET_IN_COMMIT, halt_title
 from irontree.domain.loop import LoopEvent
 from irontree.domain.meta import Meta
-from irontree.domain.plan import PermissionRule, entry_of, missing_rule
+from irontree.domain.permissions import PermissionRule, entry_of, missing_rule
 from irontree.domain.protection import LineCount
 from irontree.domain.state import TaskState
 from irontree.domain.text import without_secrets

@@ -7,7 +7,8 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.attempt import Claim
 from irontree.domain.gates import Gate, Gates
-from irontree.domain.plan import AgentSpec, PermissionRule
+from irontree.domain.permissions import PermissionRule
+from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused
 from irontree.ports import AgentResult

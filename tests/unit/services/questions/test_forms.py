@@ -12,7 +12,8 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE
-from irontree.domain.plan import AgentSpec, PermissionRule, Shell, WorkspacePolicy
+from irontree.domain.permissions import PermissionRule
+from irontree.domain.plan import AgentSpec, Shell, WorkspacePolicy
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentResult
 from irontree.services.execution.checkup import Decider, send_back
