@@ -7,7 +7,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -53,14 +52,16 @@ def run(context: Context) -> int:
         require_agent(AgentSpec(command=tuple(_words(options.agent))))
     folder = context.folder / options.place
     _refuse_running(context, folder)
-    place = lay_out(folder, agent=_words(options.agent or ""))
-    set_up(place.repository)
-    app = context.at(place.repository).open()
-    context.console.write(_introduction(place, options.agent) + (_SCRIPTED if scripted else ""))
     with own_server(os.environ) as (state, private), Server(state, None, private) as server:
+        private.start()  # takes longest
+        place = lay_out(folder, agent=_words(options.agent or ""))
+        set_up(place.repository)
+        app = context.at(place.repository).open()
+        server.start(app)
+        context.console.write(_introduction(place, options.agent) + (_SCRIPTED if scripted else ""))
         proposal = propose(app, place.document)
         given = proposal.name if scripted else options.approve
-        ask_for_approval(context, app, proposal, given=given, loop_mode=True, meanwhile=partial(server.start, app))
+        ask_for_approval(context, app, proposal, given=given, loop_mode=True)
         with app.driver.hold(f"{proposal.what}, publish", wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.name, app.origin.actor)
         shoot = _in_the_middle if options.kill else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -92,6 +93,9 @@ def next_after_adopting(plan: Plan, number: int, gate: Gate | None) -> str:
 # --- `irontree task`
 
 
+FindProposal = Callable[[], Proposal]
+
+
 def run(context: Context) -> int:
     """Carry out the intent; returns the exit code."""
     options = context.options
@@ -103,13 +107,13 @@ def run(context: Context) -> int:
         case ResumeLoop():
             return resume_loop(context, app, intent, prepared)
         case DocumentIntent():
-            return _propose(context, app, _of_document(context, app, context.folder / intent.path), prepared)
+            return _carry_out(context, app, partial(_of_document, context, app, context.folder / intent.path), prepared)
         case Unclear():
             raise _refusal(intent, context.folder, app.repository.root)
         case AdoptIssue():
             return adopt_one(context, app, intent.number)
         case Issues() | OpenIssues():
-            return _propose(context, app, _of_issues(context, app, intent), prepared)
+            return _carry_out(context, app, partial(_of_issues, context, app, intent), prepared)
 
 
 def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
@@ -134,21 +138,21 @@ def _of_issues(context: Context, app: App, intent: Issues | OpenIssues) -> Propo
     return (resolve if looks else resolve_to_approve)(app, intent, " ".join(context.options.intent))
 
 
-def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
+def _carry_out(context: Context, app: App, find: FindProposal, prepared: Sequence[Prepared]) -> int:
     """Show the proposal, or ask for approval and follow its loop (protocol, Intent Resolution)."""
     options = context.options
     if options.prompts:
-        return _show_prompts(context, app, proposal)
+        return _show_prompts(context, app, find())
     if options.plan:
+        proposal = find()
         return show_plan(context, app, proposal, plan_data(proposal))
     if options.what_if:
+        proposal = find()
         titles = {node.task_key: node.title for node, _ in proposal.todo}
         return show_ahead(context, foresee_plan(app, proposal.todo, proposal.draft.budget), titles)
-    if prepared:
-        refuse_unknown(prepared, _expected(app, proposal.draft))
     if options.stepwise:
-        return _stepwise(context, app, proposal)
-    return approve_and_drive(context, app, proposal, prepared)
+        return _stepwise(context, app, find())
+    return _approve_and_drive(context, app, find, prepared)
 
 
 def _show_prompts(context: Context, app: App, proposal: Proposal) -> int:
@@ -175,23 +179,30 @@ def _require_fit(options: argparse.Namespace, *, of_issues: bool) -> None:
         raise UsageError("--answer is for a loop that is followed here: leave --stepwise and --detach out")
 
 
-def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
+def _approve_and_drive(context: Context, app: App, find: FindProposal, prepared: Sequence[Prepared]) -> int:
     """Ask for approval unless already given, publish, and follow the loop to its end."""
-    if not context.options.detach:
-        require_agent(proposal.draft.policy.agent)
-    with local_server(app, detach=context.options.detach) as server:
+    options = context.options
+    with local_server(app, detach=options.detach) as server:
+        start: Callable[[], None] = (lambda: None) if options.detach else partial(server.start, app)
+        if options.approve:  # it is wanted for certain, and takes longest
+            start()
+        proposal = find()
+        if prepared:
+            refuse_unknown(prepared, _expected(app, proposal.draft))
+        if not options.detach:
+            require_agent(proposal.draft.policy.agent)
         ask_for_approval(
             context,
             app,
             proposal,
-            given=context.options.approve,
+            given=options.approve,
             loop_mode=True,
-            meanwhile=lambda: None if context.options.detach else server.start(app),
-            offers_trial=not context.options.no_preflight,
+            meanwhile=start,
+            offers_trial=not options.no_preflight,
         )
         with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.name, app.origin.actor)
-        return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
+        return Drive(app, server, context.console, list(prepared), detach=options.detach).drive(loop.id)
 
 
 def _stepwise(context: Context, app: App, proposal: Proposal) -> int:
