@@ -350,3 +350,12 @@ def test_a_listing_says_what_a_person_is_to_judge(scene):
     pending = verify(scene.app, 1)
     asked = asked_about(scene.app, read_world(scene.app), (), pending)
     assert asked.said == "only a person can judge: it is friendly"
+
+
+def test_what_is_to_be_judged_is_listed_only_where_the_reason_does_not_say_it_all(scene):
+    for document, listed in ((MANUAL_TASK, 0), (f"{MANUAL_TASK}- [ ] it is short (manual)\n", 2)):
+        scene.publish(document)
+        run(scene.app, 1)
+        text = question_text(scene.app, question_about(verify(scene.app, 1), RULE["pending_acceptance"]))
+        lead = parts_of(text).lead
+        assert (lead.count("You judge:"), lead.count("it is friendly")) == (listed, 2 if listed else 1)
