@@ -30,7 +30,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterState,
     FlowRunFilterStateType,
 )
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.objects import FlowRun, StateType, VersionInfo
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectHTTPStatusError
@@ -271,6 +271,17 @@ def drop_schedules(client: SyncPrefectClient, workspace_id: str) -> None:
                 client.delete_deployment_schedule(deployment.id, schedule.id)
 
 
+class _Deployment(RunnerDeployment):
+    """One whose version is what its flow says.
+
+    Prefect asks git seven times about the folder that it is in, and tells the server the address of its remote, in
+    which a token may be.
+    """
+
+    def _get_deployment_version_info(self, version_type: Any = None) -> VersionInfo:  # noqa: ARG002
+        return VersionInfo(type="prefect:simple", version=self.version or "")
+
+
 def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
     """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug.
 
@@ -278,7 +289,7 @@ def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
     """
     cron, slug, given = served["cron"], served["slug"], dict(served["scheduled"])
     ours = ("cron", "slug", "scheduled", "owner", "asked")
-    made = RunnerDeployment.from_entrypoint(
+    made = _Deployment.from_entrypoint(
         **{key: value for key, value in served.items() if key not in ours},
         work_pool_name=POOL,
         work_queue_name=queue_of(served),

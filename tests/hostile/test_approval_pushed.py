@@ -49,6 +49,16 @@ def test_nothing_is_read_or_done(home, path):
     assert "git rm" in refused.value.remedy
 
 
+@pytest.mark.parametrize("form", [["--index-version=4"], ["--split-index"]], ids=["short names", "split"])
+def test_nor_is_it_where_the_index_does_not_spell_its_paths_out(home, form):
+    write(home.root, **{".mingle": "its name begins as the folder's\n"})
+    git(home.root, "add", ".mingle")
+    pulled(home, ".mino/config.d/plan.yml")
+    git(home.root, "update-index", *form)
+    with pytest.raises(EnvironmentRefused, match="whoever can push"):
+        opened(home)
+
+
 def test_who_was_at_work_before_stops(home):
     """A server has opened the repository long ago."""
     app = opened(home)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from uuid import uuid4
@@ -15,6 +17,7 @@ from irontree.flows.runs import runs
 from irontree.flows.serve.serving import FLOWS, deployments_of, register
 from tests.prefect.harness import deploy
 from tests.prefect.toys import FRIENDLY, Toy, make_toy
+from tests.support.repositories import hook
 
 
 def registered(toy: Toy) -> dict[str, object]:
@@ -59,3 +62,14 @@ def test_a_deployment_of_an_earlier_version_is_removed_and_what_it_asked_is_aske
     assert runs.state(client, asking).state_name == "Superseded"
     [again] = [run for run in toy.all_runs() if run.parameters == parameters]
     assert toy.drive(again.id, intake).name == "Suspended"
+
+
+def test_the_server_is_not_told_the_address_of_the_remote(tmp_path, client, monkeypatch):
+    """A token may be in it. Prefect asks git for it, in the folder that it is in."""
+    toy = toy_at(tmp_path / f"todo-{uuid4().hex[:8]}", client)
+    asked = tmp_path / "asked"
+    hook(tmp_path / "bin", "git", f'echo "$*" >> {asked}; exec {shutil.which("git")} "$@"')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(toy.root)
+    assert registered(toy)
+    assert "remote.origin.url" not in asked.read_text()

@@ -43,7 +43,8 @@ def back_up(git: Git, folder: Path) -> str:
         Path(f"{index}.lock").unlink(missing_ok=True)
         if not index.is_file():  # git would wait for a pipe
             index.unlink(missing_ok=True)
-        if wrong := unreadable(git):
+        known = _newest(git)
+        if wrong := "" if known else unreadable(git):
             index.unlink(missing_ok=True)  # objects that it names may be missing, too
         try:
             tree = _write_tree(git, index)
@@ -52,8 +53,14 @@ def back_up(git: Git, folder: Path) -> str:
             tree = _write_tree(git, index)
         if wrong:
             remove_unreadable(git)
-        _commit(git, tree)
+            known = _newest(git)  # an older one that git has packed may be back
+        _commit(git, tree, known)
     return wrong
+
+
+def _newest(git: Git) -> str:
+    """The newest commit of the backup and its tree; empty if there is none, or it cannot be read."""
+    return git.find("log", "-1", "--format=%H %T", LOG_REF, "--") or ""
 
 
 _REF_BYTES = 1000
@@ -134,8 +141,8 @@ def _write_tree(git: Git, index: Path) -> str:
     return git.change(*DURABLY, "write-tree", variables=variables).splitlines()[-1]
 
 
-def _commit(git: Git, tree: str) -> None:
-    known, _, known_tree = git.repo.git.log("-1", "--format=%H %T", LOG_REF, "--", with_exceptions=False).partition(" ")
+def _commit(git: Git, tree: str, newest: str) -> None:
+    known, _, known_tree = newest.partition(" ")
     if tree == known_tree:
         return
     parent = ("-p", known) if known else ()

@@ -13,6 +13,9 @@ from irontree.repository.git import STATE_FOLDER, Git, shown
 from irontree.repository.location import worktrees
 
 _SHARED: Final = frozenset(f"{STATE_FOLDER}/{name}" for name in ("config.yml", ".gitignore"))
+_INDEX_BYTES: Final = 64 * 1024 * 1024
+_SPLIT: Final = b"link"
+"""Marks the part of an index that names another one for its paths."""
 _FIELDS: Final = {"1": 8, "u": 10, "?": 1}
 """Number of fields before the path in an entry of `git status --porcelain=v2`: changed, unmerged, untracked."""
 _BEGUN: Final = {
@@ -53,9 +56,23 @@ def changed_paths(git: Git, submodules: Literal["all", "untracked"] = "untracked
 
 def committed_state(git: Git) -> tuple[str, ...]:
     """What of `.mino/` is tracked in the main worktree, but for what is meant to be: whoever can push wrote it."""
+    if not _may_name(git.git_dir / "index", STATE_FOLDER.encode()):
+        return ()
     listed = git.read("ls-files", "-z", "--", f":(icase,top){STATE_FOLDER}")  # for who only looks: no GitPython
     tracked = filter(None, os.fsdecode(listed).split("\0"))
     return tuple(shown(path) for path in tracked if path not in _SHARED)
+
+
+def _may_name(index: Path, name: bytes) -> bool:
+    """Whether a path in the index may have *name* in it, in whatever case; False only if none has, without asking git.
+
+    Paths stand there in full, but for an index of version 4, one that is split, and one that is too large to look at.
+    """
+    data = read_bytes(index, _INDEX_BYTES)
+    if data is None:
+        return False
+    in_full = data.startswith((b"DIRC\0\0\0\2", b"DIRC\0\0\0\3")) and len(data) <= _INDEX_BYTES
+    return not in_full or _SPLIT in data or name in data.lower()
 
 
 def without(paths: Iterable[str], spared: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, Process, capture
 from irontree.repository.locks import Locks, UsersLocks
 from irontree.repository.login import reaching
+from irontree.repository.settings import LISTING, Settings, parse_settings
 
 if TYPE_CHECKING:
     from irontree.repository.reading import GitReader
@@ -77,6 +78,8 @@ AGAIN_SECONDS: Final = (0.1, 0.2, 0.5)
 _NOT_REPEATED: Final = frozenset({"commit", "merge", "push"})
 """Commands that may have had a part of their effect: whoever gives them looks first, and asks again itself."""
 
+USAGE: Final = 129
+"""How git ends over an option that it does not know."""
 OLDEST: Final = (2, 38)
 """Version that merges need; one before 2.32 would use the user's own settings where an agent's files are."""
 
@@ -129,6 +132,8 @@ class _Use(threading.local):
 
     kept: ExitStack | None = None
     repo: GitReader | None = None
+    settings: tuple[Settings, object] | None = None
+    """Those read last, and how their files were then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,29 @@ class Git:
         if self._use.kept:
             self._use.repo = repo
         return repo
+
+    def settings(self) -> Settings:
+        """All settings in force, as they are now."""
+        answer = self.ask(*LISTING)
+        if answer.exit_code == USAGE:
+            require_new_git(self.environment)
+        if answer.exit_code:
+            raise self._failed(LISTING, answer.stderr.decode("utf-8", "replace"), answer.exit_code)
+        found = parse_settings(answer.stdout.decode("utf-8", "surrogateescape"))
+        self._use.settings = found, self._state_of(found)
+        return found
+
+    def settings_of_reader(self) -> Settings:
+        """Those read last, if no reader has them yet and their files are the same, else those that are in force now."""
+        known, self._use.settings = self._use.settings, None
+        return known[0] if known and self._state_of(known[0]) == known[1] else self.settings()
+
+    def _state_of(self, settings: Settings) -> object:
+        """Something that differs once a file of the settings has been written."""
+        stats = ((self.folder / path).stat() for path in settings.files)
+        with suppress(OSError):
+            return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]
+        return object()
 
     @contextmanager
     def use(self) -> Iterator[None]:

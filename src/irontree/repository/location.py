@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from irontree.errors import EnvironmentRefused, NotARepository
-from irontree.repository.git import Git
-
-_USAGE: Final = 129
-"""How git ends over an option that it does not know: one before 2.36 lists worktrees by lines alone."""
+from irontree.repository.git import USAGE, Git
 
 
 class Worktree(NamedTuple):
@@ -49,7 +46,7 @@ def _require_text(folder: Path) -> None:
 def worktrees(git: Git) -> tuple[Worktree, ...]:
     """All worktrees, the main one first. Raises NotARepository if there is no repository."""
     answer, end = git.ask("worktree", "list", "--porcelain", "-z"), "\0"
-    if answer.exit_code == _USAGE:
+    if answer.exit_code == USAGE:  # one before 2.36 lists them by lines alone
         answer, end = git.ask("worktree", "list", "--porcelain"), "\n"
     if answer.exit_code != 0:
         reason = answer.stderr.decode("utf-8", "replace").strip()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from irontree.domain.protection import LineCount
 from irontree.errors import EnvironmentRefused, GitFailed
 from irontree.processes.running import Process
-from irontree.repository.settings import Settings, parse_settings
+from irontree.repository.settings import Settings
 
 _OF_ITS_OWN = {name: os.environ.pop(name) for name in tuple(os.environ) if name.startswith("GIT_PYTHON_")}
 # An import must not depend on a child, which may be killed: with a git that is not there none is asked for its version.
@@ -48,6 +48,9 @@ class Runner(Protocol):
     def answering(self, *words: str) -> Process | None:
         """See `Git.answering`."""
 
+    def settings_of_reader(self) -> Settings:
+        """See `Git.settings_of_reader`."""
+
 
 class Change(NamedTuple):
     """A file that differs, with its modes and the ids of its contents; zeros where it is not there."""
@@ -77,6 +80,7 @@ class GitReader(git.Repo):
         self.git_dir = runner.folder / linked if linked else dot_git
         self.working_dir = self._working_tree_dir = runner.folder
         self.git: _Commands = _Commands(runner)
+        self._runner = runner
 
     def find(self, name: str) -> str | None:
         """The id of the object that git resolves *name* to (`main^{tree}`, `HEAD:a.txt`); `None` if there is none."""
@@ -127,7 +131,7 @@ class GitReader(git.Repo):
     @cached_property
     def settings(self) -> Settings:
         """All settings in force."""
-        return parse_settings(self.git.config("--list", "-z"))
+        return self._runner.settings_of_reader()
 
     def _answer(self, question: Callable[[str], T], name: str) -> T | None:
         if "\n" in name:  # would be two questions, and shift all later answers

@@ -37,7 +37,7 @@ from irontree.repository.location import common_dir, main_worktree
 from irontree.repository.locks import UsersLocks
 from irontree.repository.moving import Moving
 from irontree.repository.publication import local_branch, no_branch, tracking_branch
-from irontree.repository.settings import Settings, parse_settings
+from irontree.repository.settings import Settings
 from irontree.repository.store import PrivateStore, remove_half_made
 from irontree.repository.workspace import GitWorkspace
 
@@ -492,8 +492,7 @@ class GitRepository:
     @cached_property
     def _ours(self) -> Settings:
         """Our keys in the repository's own configuration."""
-        entries = self.git.ask("config", "--local", "--get-regexp", "-z", r"^irontree\.").stdout.decode()
-        return parse_settings(entries)
+        return Settings(self.git.settings().own)
 
     def _set(self, name: str, value: str) -> None:
         self.git.change("config", "--local", name, value)

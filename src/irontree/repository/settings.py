@@ -32,6 +32,10 @@ class Settings(NamedTuple):
     """All settings in force in a repository, in git's reading order: the last of a name counts."""
 
     entries: tuple[tuple[str, str], ...]
+    own: tuple[tuple[str, str], ...] = ()
+    """Those of them that stand in the repository's own file, not in one that it includes: a commit can change that."""
+    files: tuple[str, ...] = ()
+    """What they were read from, seen from the folder of the repository."""
 
     def get(self, name: str) -> str | None:
         """The value of *name* (section and variable in lower case); None if it is not set."""
@@ -103,10 +107,26 @@ def _program(key: str, section: str) -> str:
     return key.removeprefix(section).rpartition(".")[0] if key.startswith(section) else ""
 
 
+_FILE = "file:"
+LISTING = ("config", "--list", "--show-scope", "--show-origin", "-z")
+
+
 def parse_settings(text: str) -> Settings:
-    """Parse the output of `git config -z`; a setting without a value is true."""
-    entries = (entry.partition("\n") for entry in text.split("\0") if entry)
-    return Settings(tuple((key, value if has_value else "true") for key, has_value, value in entries))
+    """Parse what `LISTING` prints; a setting without a value is true."""
+    fields = iter(text.split("\0"))
+    entries = [
+        (scope, origin, (key, value if has_value else "true"))
+        for scope, origin, (key, has_value, value) in zip(
+            fields, fields, (entry.partition("\n") for entry in fields), strict=False
+        )
+    ]
+    own_file = next((origin for scope, origin, _ in entries if scope == "local"), None)
+    origins = dict.fromkeys(origin for _, origin, _ in entries)
+    return Settings(
+        tuple(setting for _, _, setting in entries),
+        tuple(setting for scope, origin, setting in entries if scope == "local" and origin == own_file),
+        tuple(origin.removeprefix(_FILE) for origin in origins if origin.startswith(_FILE)),
+    )
 
 
 def _line(key: str, value: str) -> str:

@@ -122,6 +122,38 @@ def test_each_clone_is_a_repository_of_its_own(project, tmp_path):
     assert project.opened(tmp_path / "second").adopt_home("host") != project.repository.id
 
 
+def test_a_file_that_the_settings_include_says_nothing_of_the_state(project):
+    """It may be in a commit, as settings that a team shares are."""
+    (project.root / ".gitconfig").write_text(
+        "[irontree]\n\tid = 000000000000\n\thome = elsewhere\n[user]\n\tname = Bo\n"
+    )
+    expected = project.repository.id
+    git(project.root, "config", "include.path", "../.gitconfig")
+    assert (project.repository.id, project.repository.home) == (expected, f"host:{project.root}")
+    assert project.repository.user_name() == "Bo"
+
+
+def test_settings_that_change_while_it_is_open_count(project):
+    repository = project.repository
+    assert repository.id
+    git(project.root, "config", "user.name", "Bo")
+    assert repository.user_name() == "Bo"
+    git(project.root, "config", "user.name", "Cy")
+    assert repository.user_name() == "Cy"
+
+
+def test_a_git_that_cannot_say_where_settings_come_from_is_named(project, tmp_path):
+    old = tmp_path / "bin" / "git"
+    old.parent.mkdir()
+    old.write_text(
+        '#!/bin/sh\ncase "$*" in version) echo git version 2.25.1; exit;; *--show-scope*) exit 129;; esac\n'
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    old.chmod(0o755)
+    with pytest.raises(EnvironmentRefused, match=r"git is 2\.25\.1, and 2\.38 is needed"):
+        _ = project.opened(PATH=f"{old.parent}{os.pathsep}{os.environ['PATH']}").id
+
+
 def test_it_remembers_that_there_was_a_history(project):
     assert not project.repository.has_history()
     project.repository.mark_history()

@@ -15,7 +15,7 @@ FORBIDDEN = (
     *("--force-if-includes", "--mirror", "--prune", "--delete", "--hard", "--amend", "--tags"),
     *("rebase", "filter-branch", "reflog", "gc", "prune", "--all-remotes"),
 )
-OURS = {"answering", "ask", "at", "change", "clear_cache", "exchange", "find", "read", "run", "use"}
+OURS = {"answering", "ask", "at", "change", "clear_cache", "exchange", "find", "read", "run", "settings", "use"}
 """What is called on our own runner, or on GitPython without words for git."""
 ALLOWED_FORCE = {"add", "checkout", "checkout-index", "worktree"}
 """`add --force` takes up what is ignored, `checkout --force` resets a workspace, `checkout-index --force` settles a
@@ -65,7 +65,6 @@ READING = {
         "bundle list-heads",
         "bundle verify",
         "check-ignore",
-        "config --list",
         "diff",
         "diff-index",
         "diff-tree",
