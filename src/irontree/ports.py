@@ -27,6 +27,7 @@ from irontree.domain.places import PlaceSpec, SandboxKind
 from irontree.domain.plan import Plan, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.spending import Spending
+from irontree.domain.workflow.step import Artifact, Command
 
 
 class Clock(Protocol):
@@ -698,7 +699,7 @@ class Committed(NamedTuple):
     sha: str
     files: tuple[str, ...]
     dropped: tuple[str, ...] = ()
-    """Paths that hooks or the agent left outside the commit."""
+    """Paths that hooks left outside the commit, and changes that are no part of the work."""
 
 
 class CommitRefused(NamedTuple):
@@ -775,9 +776,10 @@ class Workspace(Protocol):
         set-up makes may be brought from a cache that was built at *published*, a commit of the target.
         """
 
-    def commit(self, message: str, *, base: str) -> Committed | CommitRefused | None:
+    def commit(self, message: str, *, base: str, without: Collection[str] = ()) -> Committed | CommitRefused | None:
         """Commit on *base* all files that differ from it, whatever the agent did with git; `None` if none does.
 
+        Those at the paths *without* stay as they are in *base*.
         Raises EnvironmentRefused if the workspace was removed, or git fails.
         """
 
@@ -1012,7 +1014,7 @@ class CheckRunner(Protocol):
 
     def run(
         self,
-        check: Shell,
+        check: Shell | Command,
         *,
         workspace: Path,
         seconds: int,
@@ -1021,6 +1023,9 @@ class CheckRunner(Protocol):
         progress: Progress,
     ) -> CheckResult:
         """Run to its end or limit; all its processes are gone when this returns."""
+
+    def look_at(self, check: Artifact, *, workspace: Path) -> CheckResult:
+        """Whether the workspace has what the check asserts, with the reason in its output."""
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
         """Versions by name: the system, and the well-known tools that *commands* call or imply, if they report one."""

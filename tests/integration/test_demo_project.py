@@ -13,7 +13,7 @@ import pytest
 from irontree.config import load_config
 from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
-from irontree.domain.checks import commands_for
+from irontree.domain.checks import checks_for
 from irontree.domain.graph import Graph
 from irontree.domain.plan import PlanNode
 from irontree.domain.spec import read_requirements
@@ -189,7 +189,7 @@ class Walk:
 
     def failures(self, node: PlanNode) -> list[tuple[str, str]]:
         """Name and output of every command of the task that fails now."""
-        results = ((check.name, self.shell(check.run)) for check in commands_for(node, self.policy, ()))
+        results = ((check.name, self.shell(check.run)) for check in checks_for(node, self.policy, ()))
         return [(name, done.stdout + done.stderr) for name, done in results if done.returncode != 0]
 
     def shell(self, command: str) -> subprocess.CompletedProcess[str]:

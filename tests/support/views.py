@@ -25,12 +25,13 @@ from irontree.domain.plan import (
 from irontree.domain.protection import LineCount
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import one_line
+from irontree.domain.workflow.step import StepSpec
 from irontree.services.delivery.comments import CommentView, comment_template
 from irontree.services.delivery.issue_text import Part
 from irontree.services.questions.pages import OpenForm, form_template
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
 from irontree.services.views.report import Evidence
-from irontree.services.work.prompts import Asked, Delivered, Passage, Surroundings
+from irontree.services.work.prompts import Asked, Delivered, Passage, StepView, Surroundings
 from tests.support.hostile_texts import KEY_MARKER, MARKER, NOW, SHA
 
 
@@ -48,6 +49,11 @@ def node(text: str) -> PlanNode:
         ),
         verification=(text, "pytest tests/login"),
     )
+
+
+def step(text: str) -> PlanNode:
+    spec = StepSpec(number=2, condition=text, gate="human")
+    return node(text).model_copy(update={"step": spec, "max_retry_count": 4})
 
 
 def coverage(text: str) -> tuple[Coverage, ...]:
@@ -226,6 +232,7 @@ def prompt(text: str) -> dict[str, object]:
     return {
         "number": 7,
         "node": node(text),
+        "step": StepView(2, 4, text),
         "attempt": 2,
         "attempts": 4,
         "around": around(text),
@@ -362,14 +369,23 @@ def policy(text: str) -> ExecutionPolicy:
 
 
 def approval(text: str) -> dict[str, object]:
-    new = {"node": node(text), "depth": 0, "status": "new", "coverage": coverage(text), "number": None, "commands": ()}
+    shown = {"depth": 0, "status": "new", "number": None, "commands": (), "gate_waits": False, "gate_why": ""}
+    new = {"node": node(text), "coverage": coverage(text), **shown}
+    of_step = {**new, "node": step(text), "coverage": (), "gate_waits": True, "gate_why": text}
     return {
         "repository": "toy",
         "name": "1a2b3c4d5e6f7a8b",
         "spec_path": text,
-        "tasks": (new, {**new, "depth": 1, "status": "re_adopted", "coverage": (), "number": 7, "commands": (text,)}),
+        "tasks": (
+            new,
+            {**new, "depth": 1, "status": "re_adopted", "coverage": (), "number": 7, "commands": (text,)},
+            of_step,
+        ),
         "policy": policy(text),
         "detection": policy(text).detection,
+        "checks": policy(text).checks,
+        "steps": True,
+        "browsed": True,
         "budget": 60,
         "loop_mode": True,
         "answer": "",

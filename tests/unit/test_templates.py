@@ -375,6 +375,7 @@ def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
     told = {
         **prompt("a hostile wish"),
         "node": task,
+        "step": None,
         "failure": None,
         "answered": (),
         "commands": (),

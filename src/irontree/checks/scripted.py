@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from irontree.checks.artifact import look_at
 from irontree.domain.checks import CheckResult, result_of
 from irontree.domain.places import PlaceSpec
 from irontree.domain.plan import Shell
+from irontree.domain.workflow.step import Artifact, Command
 from irontree.ports import Cancellation, Progress
 
 Judge = Callable[[str, Path], int | None]
@@ -38,7 +40,7 @@ class ScriptedCheckRunner:
 
     def run(
         self,
-        check: Shell,
+        check: Shell | Command,
         *,
         workspace: Path,
         seconds: int,  # noqa: ARG002 - a double takes no time
@@ -54,6 +56,11 @@ class ScriptedCheckRunner:
         code = self._judge(check.run, workspace)
         printed = self._output or f"{check.name}\n"
         return result_of(check, "timeout" if code is None else "exited", code, seconds=0, output=printed)
+
+    def look_at(self, check: Artifact, *, workspace: Path) -> CheckResult:
+        """Look as the real one does: that runs nothing."""
+        self.commands.append(check.does)
+        return look_at(check, workspace)
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:  # noqa: ARG002
         """Invented: every tool that *commands* call is at 1.0."""

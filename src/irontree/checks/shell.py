@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from irontree.checks.artifact import look_at
 from irontree.domain.checks import CheckResult, result_of
 from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import Shell
 from irontree.domain.text import shown_name
+from irontree.domain.workflow.step import Artifact, Command
 from irontree.domain.workflow.verify import Outcome
 from irontree.files import ScratchFolder, read_beneath, read_bytes
 from irontree.ports import Cancellation, Progress
@@ -142,6 +144,7 @@ def _is_inside(path: Path | None, folder: Path) -> bool:
 
 
 _VERSION_SECONDS = 10
+_BY_BASH: Final = 'command -v bash >/dev/null 2>&1 && exec bash -c "$1"; exec "$0" -c "$1"'
 
 
 class ShellCheckRunner:
@@ -158,7 +161,7 @@ class ShellCheckRunner:
 
     def run(
         self,
-        check: Shell,
+        check: Shell | Command,
         *,
         workspace: Path,
         seconds: int,
@@ -168,11 +171,13 @@ class ShellCheckRunner:
     ) -> CheckResult:
         """Run the command by `sh -c` to its end or limit; all its processes are gone when this returns.
 
+        That of a workflow file is run by bash, where there is one in that place.
+
         Its environment is scrubbed (no PYTHONPATH, no GIT_*), and has *variables* and what keeps side effects of
         one workspace apart from another's.
         """
         done = self._children.run(
-            [SHELL, "-c", check.run],
+            [SHELL, "-c", *((_BY_BASH, SHELL) if isinstance(check, Command) else ()), check.run],
             cwd=workspace,
             environment={**self._scrubbed(), **variables, **_apart(workspace)},
             limits=ProcessLimits(seconds, cancel=cancel),
@@ -186,6 +191,10 @@ class ShellCheckRunner:
             output=done.output,
             output_digest=done.output_digest,
         )
+
+    def look_at(self, check: Artifact, *, workspace: Path) -> CheckResult:
+        """Whether the workspace has what the check asserts, in upstream's words; nothing is run or followed."""
+        return look_at(check, workspace)
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
         """The versions of the system, git, Python and the well-known tools that *commands* call, as found there."""

@@ -18,7 +18,7 @@ from irontree.cli.context import Context, Verb
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing, next_commands, soundness
 from irontree.cli.parser import JSON, UsageError, argument, wait
 from irontree.domain import typed
-from irontree.domain.checks import DETECTION, commands_for
+from irontree.domain.checks import DETECTION, checks_for
 from irontree.domain.gates import name_of, names
 from irontree.domain.plan import ExecutionPolicy, Plan
 from irontree.domain.text import few
@@ -215,7 +215,7 @@ def _brought(archive: Archive, planned: PlannedImport) -> Iterator[OutputBlock]:
 def _commands_of_plan(plan: Plan) -> Iterator[str]:
     yield from _commands_of(plan.policy)
     for node in plan.nodes:
-        yield from (check.run for check in commands_for(node, plan.policy, present=()))
+        yield from (check.does for check in checks_for(node, plan.policy, present=()))
 
 
 def take_in(
@@ -258,7 +258,7 @@ def _commands(app: App, planned: PlannedImport) -> Iterator[str]:
     for key, plan in world.plans.items():
         if key not in world.cancelled and not world.is_done(key):
             yield from _commands_of(plan.policy)
-            yield from (check.run for check in commands_for(world.nodes[key], plan.policy, present=()))
+            yield from (check.does for check in checks_for(world.nodes[key], plan.policy, present=()))
     if any(entry.path == CONFIG for entry in planned.writes):
         with suppress(ConfigRefused):  # the next command that needs it reports it
             yield from _commands_of(app.policy(None))

@@ -20,6 +20,7 @@ from irontree.domain.command_lines import is_trivial
 from irontree.domain.plan import Criterion, DetectionRow, ExecutionPolicy, PlanNode, Shell, canonical_digest
 from irontree.domain.text import ENDED_ESCAPES
 from irontree.domain.values import CodeRef, Value
+from irontree.domain.workflow.step import Artifact, Browser, Command, Review, StepCheck, StepSpec
 
 
 class ReviewCheck(NamedTuple):
@@ -62,7 +63,9 @@ class ProtectedFiles(NamedTuple):
     complaint: str = "the task changed files that define its checks"
 
 
-Check: TypeAlias = Shell | ReviewCheck | ProtectedFiles
+Machine: TypeAlias = Shell | Command | Artifact | Browser
+"""What is run or looked at in the workspace of a verification."""
+Check: TypeAlias = Machine | ReviewCheck | ProtectedFiles
 """What a program does to confirm that a commit does what was approved: it ends in a `CheckResult`."""
 _REVIEW: Final = "review: "
 
@@ -78,6 +81,8 @@ HEAD_BYTES = 24 * 1024
 TAIL_BYTES = 12 * 1024
 
 
+CANNOT_TELL: Final = 77
+"""The exit code by which a command that looks in a browser leaves it to a person."""
 CheckEnd = Literal["exited", "timeout", "cancelled", "not_started"]
 
 
@@ -98,6 +103,8 @@ class CheckResult(Value):
     """Whether it is about the files that define the checks, and no command ran."""
     usage: dict[str, float] | None = Field(default=None, exclude_if=lambda usage: usage is None)
     """What a reviewer took, as far as it says so: `input_tokens`, `output_tokens`, `cost_usd`; None of a command."""
+    looked_at: Artifact | Browser | None = Field(default=None, exclude_if=lambda check: check is None)
+    """The check of a step, if it is no command."""
 
     @property
     def passed(self) -> bool:
@@ -105,8 +112,20 @@ class CheckResult(Value):
         return self.ended == "exited" and self.exit_code == 0
 
     @property
+    def is_open(self) -> bool:
+        """Whether the command that looks in a browser could not tell: a person judges."""
+        return isinstance(self.looked_at, Browser) and self.ended == "exited" and self.exit_code == CANNOT_TELL
+
+    @property
+    def failed(self) -> bool:
+        """Whether it neither passed nor is left to a person."""
+        return not (self.passed or self.is_open)
+
+    @property
     def check(self) -> Check:
         """The check whose result it is."""
+        if self.looked_at:
+            return self.looked_at
         if self.protection:
             return ProtectedFiles()
         if self.review:
@@ -144,8 +163,8 @@ class CheckReport(Value):
 
     @property
     def failed(self) -> CheckResult | None:
-        """The first check that did not pass; None if all passed."""
-        return next((result for result in self.results if not result.passed), None)
+        """The first check that failed; None if all passed, or are left to a person."""
+        return next((result for result in self.results if result.failed), None)
 
 
 def result_of(
@@ -160,8 +179,8 @@ def result_of(
 ) -> CheckResult:
     """The result of *check*; *output_digest* is that of its whole output, where *output* is only a part."""
     match check:
-        case Shell():
-            command, reviewed = check.run, False
+        case Shell() | Command() | Artifact() | Browser():
+            command, reviewed = check.does, False
         case ReviewCheck():
             command, reviewed = check.shown, True
         case ProtectedFiles():
@@ -179,6 +198,7 @@ def result_of(
         review=reviewed,
         protection=isinstance(check, ProtectedFiles),
         usage=usage,
+        looked_at=check if isinstance(check, Artifact | Browser) else None,
     )
 
 
@@ -198,6 +218,8 @@ def truncate(output: str) -> str:
 
 
 ITS_PARTS: Final = "its parts, all done"
+ITSELF: Final = "auto_approve, since the risk is not high"
+"""What covers a gate that needs no person."""
 NOTHING_CITED: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -229,17 +251,30 @@ class Pending(NamedTuple):
 Verdict = Passed | Failed | Pending
 
 
-def commands_for(node: PlanNode, policy: ExecutionPolicy, present: Collection[str]) -> tuple[Shell, ...]:
-    """The commands that verify *node*: the configured ones, then its own; detection only when there are neither.
+def checks_for(node: PlanNode, policy: ExecutionPolicy, present: Collection[str]) -> tuple[Machine, ...]:
+    """What verifies *node*: the configured commands, then its own; detection only when there are neither.
 
     *present* are the names of files at the top of the workspace. A criterion's own command runs too: what
     covers a criterion must have run. (The contract lets configured commands replace the task's own; see
-    docs/decisions/0004-check-selection.md.)
+    docs/decisions/0004-check-selection.md.) A step of a workflow file is judged by its own checks alone.
     """
+    if node.step:
+        return tuple(filter(None, (_of_step(check, policy) for check in node.step.checks)))
     own = [Shell(name=f"task: {command}", run=command) for command in node.verification]
     criteria = [Shell(name=f"criterion: {c.command}", run=c.command) for c in node.criteria if c.command]
     chosen = [*policy.checks, *own] or _detected(policy, present)
     return _without_repeats([*chosen, *criteria])
+
+
+def _of_step(check: StepCheck, policy: ExecutionPolicy) -> Machine | None:
+    """What runs of a check of a step; None for what is left to a person."""
+    match check:
+        case Command() | Artifact():
+            return check
+        case Browser():
+            return check if policy.browser else None
+        case Review():
+            return None
 
 
 def configured_checks(policy: ExecutionPolicy, present: Collection[str]) -> tuple[Shell, ...]:
@@ -280,13 +315,18 @@ def left_to_people(covered: Iterable[Coverage]) -> tuple[Human, ...]:
     return tuple(Human(item.criterion) for item in covered if item.by is None)
 
 
-def judge(report: CheckReport, covered: Collection[Coverage], *, attempt: int, max_retry: int) -> Verdict:
-    """The verdict on complete check results; attempt N is retryable iff N <= max_retry_count (contract)."""
+def judge(
+    report: CheckReport, covered: Collection[Coverage], *, attempt: int, max_retry: int, of_step: bool = False
+) -> Verdict:
+    """The verdict on complete check results; attempt N is retryable iff N <= max_retry_count (contract).
+
+    A task that nothing checks is put to a person; a step of a workflow file passes, as its author wrote it.
+    """
     failed = report.failed
     if failed:
         return Failed(failed, retryable=attempt <= max_retry)
     reasons = [human.complaint for human in left_to_people(covered)]
-    if not report.results:
+    if not report.results and not of_step:
         reasons.insert(0, "no check command is configured, listed or detected")
     return Pending(tuple(reasons)) if reasons else Passed()
 
@@ -294,6 +334,8 @@ def judge(report: CheckReport, covered: Collection[Coverage], *, attempt: int, m
 def _cover(criterion: Criterion, node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str]) -> str | None:
     if node.executability == "container":
         return ITS_PARTS
+    if node.step and (found := _cover_of_step(criterion, node, node.step, policy, cited)):
+        return found
     if criterion.manual:
         return None
     if criterion.command:
@@ -303,6 +345,17 @@ def _cover(criterion: Criterion, node: PlanNode, policy: ExecutionPolicy, cited:
     else:
         found = "; ".join(node.verification)
     return found or cited.get(criterion.text)
+
+
+def _cover_of_step(
+    criterion: Criterion, node: PlanNode, step: StepSpec, policy: ExecutionPolicy, cited: Mapping[str, str]
+) -> str | None:
+    """What takes a person's place: what was seen in a browser, or the rule by which the gate approves itself."""
+    if criterion.text in step.browsed:
+        return cited.get(criterion.text)
+    gates = policy.gates_of(node)
+    guarded = gates is not None and gates.of("pending_acceptance") is not None
+    return ITSELF if criterion.text == step.gate_text and step.approves_itself and not guarded else None
 
 
 def _detected(policy: ExecutionPolicy, present: Collection[str]) -> list[Shell]:

@@ -126,6 +126,8 @@ class Meta(_Keys):
     unchanged = _Key(_text)
     red_before = _Key(_texts)
     verifier_note = _Key(_text)
+    gate = _Key(_text)
+    dropped = _Key(_texts)
     promotion = _Key(_text)
     seconds = _Key(_anything)
     agent = _Key(lambda value: AgentMeta(_keys(value)))

@@ -18,6 +18,7 @@ from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import Placed
 from irontree.domain.task_types import TaskType
 from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Shape, SpecRevision, TaskKey, Value
+from irontree.domain.workflow.step import StepSpec
 
 
 def _is_unset(value: object) -> bool:
@@ -87,6 +88,14 @@ class PlanNode(Value):
     """Its own gates in place of the policy's; see `ExecutionPolicy.gates_of`."""
     max_retry_count: int | None = Field(default=None, ge=0, exclude_if=_is_unset)
     """Its own number of retries in place of the policy's; see `ExecutionPolicy.retries_of`."""
+    step: StepSpec | None = Field(default=None, exclude_if=_is_unset)
+    """What else is approved of a step of a workflow file; None for every other task."""
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands that its own text names, those of criteria included."""
+        own = (*self.verification, *(criterion.command for criterion in self.criteria if criterion.command))
+        return (*own, *(self.step.commands if self.step else ()))
 
     @property
     def text(self) -> str:
@@ -105,6 +114,11 @@ class Shell(Value):
 
     name: str = Field(min_length=1)
     run: str = Field(min_length=1)
+
+    @property
+    def does(self) -> str:
+        """What is done, in a line of its own."""
+        return self.run
 
     @property
     def shown(self) -> str:
@@ -267,6 +281,8 @@ class ExecutionPolicy(Placed):
     checks: tuple[Shell, ...] = ()
     detection: tuple[DetectionRow, ...] = ()
     check_seconds: int = Field(default=1800, gt=0)
+    browser: str | None = Field(default=None, exclude_if=_is_unset)
+    """The command that looks in a browser for a step of a workflow file; None: a person does."""
     preflight: bool = Field(default=False, exclude_if=_is_false)
     """Whether the checks run once before any work, and a person is asked about those that fail then."""
     protected: OnProtected = Field(default="ask", exclude_if=_is_ask)

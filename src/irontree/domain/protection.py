@@ -155,9 +155,8 @@ class Guarded:
         self._node, self._policy, self._files, self._standard, self._gone = node, policy, files, standard, gone
         self._folders = folders_of(files)
         approved = (*(check.run for check in policy.checks), *policy.workspace.setup)
-        own = (*node.verification, *(criterion.command for criterion in node.criteria if criterion.command))
         self._approved = named_by(approved, files, self._folders)
-        self._named = named_by((*approved, *own), files, self._folders)
+        self._named = named_by((*approved, *node.commands), files, self._folders)
         written = (path for path in self._named.written if not fits(path.lower(), TESTS))  # those are tests
         self._run, self._run_anew = _one_of((*self._named.run, *written)), _one_of(tuple(self._approved.run))
         self._hidden = {*_TOOLS, *self._approved.modules, *standard} - {"test"}  # a usual folder

@@ -21,6 +21,7 @@ from irontree.domain.requirements.markdown import Findings, MarkdownDocument, Sp
 from irontree.domain.requirements.outline import outline
 from irontree.domain.requirements.tasks import read_prose, read_task
 from irontree.domain.text import DECEPTIVE
+from irontree.domain.workflow.step import Artifact, Browser
 from irontree.errors import RequirementsRefused
 
 MAX_BYTES: Final = 1024 * 1024
@@ -66,7 +67,7 @@ def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str]
 
     *known_issues* are the Task Keys of issues that a `#N` may mean. Raises RequirementsRefused with all problems.
     """
-    text = _decode(data, name)
+    text = decode(data, name)
     numbered = normalized_lines(text)
     source = "\n".join(line for _, line in numbered)
     lines = without_front_matter([line for _, line in numbered])
@@ -112,7 +113,8 @@ def _refuse(name: str, *problems: SpecProblem) -> NoReturn:
     raise RequirementsRefused(tuple(problem.describe(name) for problem in sorted(set(problems))))
 
 
-def _decode(data: bytes, name: str) -> str:
+def decode(data: bytes, name: str) -> str:
+    """The text of a document. Raises RequirementsRefused for what is none, or too large."""
     if len(data) > MAX_BYTES:
         what = f"the document has {len(data):,} bytes, more than {MAX_BYTES:,}"
         _refuse(name, SpecProblem(1, what, "Split it into several documents"))
@@ -199,7 +201,7 @@ def _added_or_changed(old: dict[str, PlanNode], new: dict[str, PlanNode]) -> Ite
 
 def _changes(before: PlanNode, now: PlanNode) -> Iterator[str]:
     yield from _listed("criterion", (c.text for c in before.criteria), (c.text for c in now.criteria))
-    yield from _listed("command", commands_of(before), commands_of(now))
+    yield from _listed("command", before.commands, now.commands)
     yield from _listed("dependency", before.depends_on, now.depends_on)
     yield from _listed("target file", before.target_files, now.target_files)
     for name in ("title", "type", "priority", "parent"):
@@ -208,11 +210,25 @@ def _changes(before: PlanNode, now: PlanNode) -> Iterator[str]:
             yield f"{name}: {new or 'none'} (was {old or 'none'})"
     if before.description != now.description:
         yield "description: another text"
+    if before.step != now.step or before.max_retry_count != now.max_retry_count:
+        yield from _step_changes(before, now)
 
 
-def commands_of(node: PlanNode) -> tuple[str, ...]:
-    """The commands that the text itself names, those of criteria included."""
-    return (*node.verification, *(criterion.command for criterion in node.criteria if criterion.command))
+def _step_changes(before: PlanNode, now: PlanNode) -> Iterator[str]:
+    old, new = (dict(_step_words(node)) for node in (before, now))
+    yield from (f"{name}: {new[name]} (was {old[name]})" for name in old if old[name] != new[name])
+
+
+def _step_words(node: PlanNode) -> Iterator[tuple[str, str]]:
+    step, tries = node.step, node.max_retry_count
+    yield "attempts", "as configured" if tries is None else f"at most {1 + tries}"
+    yield "step", str(step.number) if step else "none"
+    yield "loop", f"until {step.condition}" if step and step.condition else "false"
+    yield (
+        "other checks",
+        "; ".join(check.does for check in step.checks if isinstance(check, Artifact | Browser)) if step else "none",
+    )
+    yield "gate", f"{step.gate}{', approves itself' if step.approves_itself else ''}" if step and step.gate else "none"
 
 
 def _listed(what: str, before: Iterable[str], now: Iterable[str]) -> Iterator[str]:

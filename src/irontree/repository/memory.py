@@ -353,16 +353,19 @@ class MemoryWorkspace:
         write_files(self.path, self.put_there)
         self.head = self.prepared_for = base
 
-    def commit(self, message: str, *, base: str) -> Committed | CommitRefused | None:
-        files = read_files(self.path)
-        changed = _changed(self.commit_of(base).files, files)
+    def commit(self, message: str, *, base: str, without: Collection[str] = ()) -> Committed | CommitRefused | None:
+        before, files = self.commit_of(base).files, read_files(self.path)
+        dropped = tuple(path for path in _changed(before, files) if path in without)
+        kept = {path: data for path, data in before.items() if path in dropped}
+        files = {path: data for path, data in files.items() if path not in dropped} | kept
+        changed = _changed(before, files)
         if not changed:
             return None
         refused = self.repository.hook(files)
         if refused is not None:
             return CommitRefused(refused)
         self.head = self._add(Commit(files, (base,), message))
-        return Committed(self.head, changed)
+        return Committed(self.head, changed, dropped)
 
     def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
         self.prepared_for = None

@@ -34,11 +34,13 @@ class Taken(NamedTuple):
     left: tuple[str, ...] = ()
 
 
-def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | CommitRefused | None:
+def take(
+    git: Git, folder: Path, base: str, *, whole: bool = True, without: Collection[str] = ()
+) -> Taken | CommitRefused | None:
     """The tree of all files in *folder* that git does not ignore, on *base*; None if it is the tree of *base*.
 
-    `.mino`, whatever it is and in other letters too, stays as it is in *base*. Raises GitFailed for files that git
-    refuses; unless *whole* is asked for, they are left out, and nothing is refused.
+    `.mino`, whatever it is and in other letters too, and the paths *without* stay as in *base*. Raises GitFailed for
+    files that git refuses; unless *whole* is asked for, they are left out, and nothing is refused.
     """
     _take_apart(git, folder, disarm(folder))
     if whole:
@@ -48,7 +50,7 @@ def take(git: Git, folder: Path, base: str, *, whole: bool = True) -> Taken | Co
     changes = tuple(git.repo.changes("diff-index", "--cached", base))
     if whole and (refused := _refused(git, base, changes)):
         return refused
-    ours = [change for change in changes if _is_ours(change.path)]
+    ours = [change for change in changes if _is_ours(change.path) or shown(change.path) in without]
     files = [change for change in changes if change not in ours]
     _put_back(git, ours)
     if not files:

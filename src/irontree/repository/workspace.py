@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -100,18 +100,18 @@ class GitWorkspace:
         self._owner_note.write_text(owner, encoding="utf-8")
 
     @_told_in_words
-    def commit(self, message: str, *, base: str) -> Committed | CommitRefused | None:
+    def commit(self, message: str, *, base: str, without: Collection[str] = ()) -> Committed | CommitRefused | None:
         """Make one commit on *base* of all files that differ from it, the user's hooks included; None if none does.
 
-        What the agent did with git does not matter. What hooks leave beside the commit, and changes under `.mino/`, are
-        left out and reported.
+        What the agent did with git does not matter. What hooks leave beside the commit, and changes under `.mino/` and
+        at the paths *without*, are left out and reported.
         """
         self._require_contents()
         settings = self._restore()
         if changed := self._submodules_changed():
             return CommitRefused(f"files of a submodule were changed, which no commit here can hold: {few(changed)}")
         try:
-            taken = self._taken(base)
+            taken = self._taken(base, without=without)
         except GitFailed as error:  # a name, a link or an encoding that git cannot commit
             return CommitRefused(error.output or error.message)
         if not isinstance(taken, Taken):
@@ -336,10 +336,10 @@ class GitWorkspace:
         had, now = json.loads(self._submodules_had.read_text(encoding="utf-8")), self._submodules()
         return sorted(path for path, tree in now.items() if had.get(path, tree) != tree)
 
-    def _taken(self, base: str, *, whole: bool = True) -> Taken | CommitRefused | None:
+    def _taken(self, base: str, *, whole: bool = True, without: Collection[str] = ()) -> Taken | CommitRefused | None:
         if not self.store.index(self.name).is_file():  # an earlier version prepared the workspace, without one
             self.git.change("read-tree", base)
-        return take(self.git, self.path, base, whole=whole)
+        return take(self.git, self.path, base, whole=whole, without=without)
 
     def _fill(
         self, head: str, tree: str, settings: Settings, cancel: Cancellation | None = None, *, published: str

@@ -13,7 +13,7 @@ from irontree.domain.checks import (
     Failed,
     Passed,
     Pending,
-    commands_for,
+    checks_for,
     coverage,
     judge,
 )
@@ -58,7 +58,7 @@ def report(*results):
 
 
 def test_configured_checks_run_first_then_the_tasks_own_then_those_of_its_criteria():
-    found = commands_for(node(BY_COMMAND, verification=("make smoke",)), policy(TYPES, TESTS), ())
+    found = checks_for(node(BY_COMMAND, verification=("make smoke",)), policy(TYPES, TESTS), ())
     assert runs(found) == ["mypy .", "pytest", "make smoke", "./hello | grep hello"]
     assert [command.name for command in found][2:] == ["task: make smoke", "criterion: ./hello | grep hello"]
 
@@ -72,12 +72,12 @@ def test_configured_checks_run_first_then_the_tasks_own_then_those_of_its_criter
     ],
 )
 def test_what_is_there_is_detected_only_where_nothing_is_configured_or_listed(checks, verification, expected):
-    found = commands_for(node(verification=verification), policy(*checks, detection=(NPM,)), ["package.json"])
+    found = checks_for(node(verification=verification), policy(*checks, detection=(NPM,)), ["package.json"])
     assert runs(found) == expected
 
 
 def test_a_criterions_command_alone_does_not_stand_for_the_repositorys_checks():
-    found = commands_for(node(BY_COMMAND), policy(detection=(NPM,)), ["package.json"])
+    found = checks_for(node(BY_COMMAND), policy(detection=(NPM,)), ["package.json"])
     assert runs(found) == ["npm test", "./hello | grep hello"]
 
 
@@ -93,16 +93,16 @@ def test_a_criterions_command_alone_does_not_stand_for_the_repositorys_checks():
     ],
 )
 def test_the_first_row_whose_files_are_all_there_is_detected(present, expected):
-    assert runs(commands_for(node(), policy(detection=(PNPM, NPM, XCODE)), present)) == expected
+    assert runs(checks_for(node(), policy(detection=(PNPM, NPM, XCODE)), present)) == expected
 
 
 def test_the_same_command_line_runs_once_under_its_first_name():
     wanted = node(Criterion(text="x", command="pytest"), verification=("pytest", "mypy ."))
-    assert commands_for(wanted, policy(TESTS), ()) == (TESTS, Shell(name="task: mypy .", run="mypy ."))
+    assert checks_for(wanted, policy(TESTS), ()) == (TESTS, Shell(name="task: mypy .", run="mypy ."))
 
 
 def test_nothing_configured_listed_or_detected_is_no_command():
-    assert commands_for(node(PLAIN, MANUAL), policy(), ["README.md"]) == ()
+    assert checks_for(node(PLAIN, MANUAL), policy(), ["README.md"]) == ()
 
 
 # --- coverage -----------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_configured_checks_that_no_criterion_names_cover_none():
 def test_whatever_covers_a_criterion_has_run(criteria, verification, checks):
     """Decision 4: else a criterion could count as met by a command that nobody started."""
     wanted = node(*criteria, verification=tuple(verification))
-    commands = set(runs(commands_for(wanted, policy(*checks, detection=(NPM,)), ["package.json"])))
+    commands = set(runs(checks_for(wanted, policy(*checks, detection=(NPM,)), ["package.json"])))
     for item in coverage(wanted, policy(*checks)):
         assert item.by is None or {item.by} <= commands or set(item.by.split("; ")) <= commands
 

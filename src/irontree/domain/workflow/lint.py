@@ -24,7 +24,7 @@ from irontree.domain.workflow.reading import (
     verify_items,
 )
 from irontree.domain.workflow.verify import KINDS, ArtifactCheck, BrowserCheck, ShellCheck, check_of, kind_of
-from irontree.domain.workflow.workflow import MODES, first_word, interpret
+from irontree.domain.workflow.workflow import MODES, Workflow, first_word, interpret
 
 Document = Literal["workflow", "design"]
 
@@ -74,13 +74,19 @@ def lint(text: str, document: Document) -> Linted:
 
 def lint_written(written: WrittenWorkflow) -> Linted:
     """Every mistake in a workflow file that was read already."""
+    _, found = interpret_linted(written)
+    return Linted(*(tuple(map(_shown, sorted(problems))) for problems in (found.errors, found.warnings)))
+
+
+def interpret_linted(written: WrittenWorkflow) -> tuple[Workflow, Findings]:
+    """The typed values, and every mistake: with an error they count for nothing."""
     found = Findings(range(1, len(written.lines) + 1))
-    interpret(written, found)
+    workflow = interpret(written, found)
     _check_front(written, found)
     _check_steps(written, found, high=first_word(written.front.value("risk_level")) == "high")
     if written.steps and not any(step.fields.first("verify") for step in written.steps):
         found.warn(_place(written, "success_criteria"), "Nothing proves success_criteria", "Give a step a 'verify:'")
-    return Linted(*(tuple(map(_shown, sorted(problems))) for problems in (found.errors, found.warnings)))
+    return workflow, found
 
 
 def _shown(problem: SpecProblem) -> str:

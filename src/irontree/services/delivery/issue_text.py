@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.adoption import document_marker, key_marker
-from irontree.domain.checks import commands_for
+from irontree.domain.checks import checks_for
 from irontree.domain.external import REQUEST_CLOSED
 from irontree.domain.halt import AGENT_ASKS, RED_BEFORE, SECRET_IN_COMMIT, block_title, halt_of
 from irontree.domain.ids import adopted_digest
@@ -45,7 +45,7 @@ def issue_body(
         "issues/body.md",
         node=node,
         plan=plan,
-        checks=commands_for(node, plan.policy, present=()) if node.executability == "executable" else (),
+        checks=checks_for(node, plan.policy, present=()) if node.executability == "executable" else (),
         standing=_standing(node, state),
         current=_current(plan, node, state),
         parts=tuple(

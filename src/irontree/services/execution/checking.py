@@ -9,19 +9,36 @@ from functools import cache, partial
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.domain.checks import CheckReport, CheckResult, ProtectedFiles, commands_for, complaint_of, result_of
+from irontree.domain.checks import (
+    CheckReport,
+    CheckResult,
+    Machine,
+    ProtectedFiles,
+    checks_for,
+    complaint_of,
+    result_of,
+)
 from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
 from irontree.domain.protection import COMPILED, Guarded, changes_checks, fits
 from irontree.domain.state import TaskState
 from irontree.domain.text import counted, few
+from irontree.domain.workflow.step import Artifact, Browser, Command
 from irontree.errors import Cancelled, LogDamaged
 from irontree.ports import CheckRunner, Workspace
 from irontree.services.execution.trial import top_level
 
 _DECIDING: Final = {
-    *("checks", "detection", "protected", "protected_files", "unprotected_files"),
+    *("checks", "detection", "browser", "protected", "protected_files", "unprotected_files"),
     *("reviewers", "workspace", "place"),
 }
+
+
+SHOT: Final = ".irontree-browser.png"
+_SEEN: Final = "what verify.browser saw"
+_IGNORED: Final = (
+    "{path} is in the folder where the agent worked, but not in its commit: git ignores it. Take it out of .gitignore, "
+    "or let a command that is checked before make it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +74,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
             app.progress.note(f"the checks have already run at {sha[:7]}")
         return stored
     workspace.prepare(sha, published=subject.state.began_from, cancel=app.cancel)
-    commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
+    commands = checks_for(subject.node, subject.plan.policy, top_level(workspace.path))
     checks = app.checks().within(subject.plan.policy.place)
     checking = _Checking(app, checks, subject, commands, workspace)
     protected = _protected(app, subject, sha)
@@ -68,8 +85,9 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         anchor=sha,
         commands_digest=commands_digest(subject),
         results=results,
-        versions=dict(checks.versions([command.run for command in commands], workspace=workspace.path)),
+        versions=dict(checks.versions([command.does for command in commands], workspace=workspace.path)),
         warnings=(*checks.foreign_sources(workspace.path, app.repository.root), *warnings),
+        cited={result.check.does: _SEEN for result in results if result.passed and isinstance(result.check, Browser)},
         protected=protected,
     )
     if protected and commands and subject.plan.policy.protected == "ask" and not report.failed:
@@ -121,7 +139,7 @@ class _Checking:
     app: App
     checks: CheckRunner
     subject: Subject
-    commands: tuple[Shell, ...]
+    commands: tuple[Machine, ...]
     workspace: Workspace
 
     def run_all(self, sha: str) -> tuple[tuple[CheckResult, ...], tuple[str, ...]]:
@@ -131,7 +149,7 @@ class _Checking:
             results.append(result)
             if undone:
                 rewrote.append(f"`{result.command}` wrote files that were put back or removed: {few(undone)}")
-            if not result.passed:
+            if result.failed:
                 break
         return tuple(results), tuple(rewrote)
 
@@ -145,7 +163,7 @@ class _Checking:
         self.workspace.prepare(sha, published=base, cancel=self.app.cancel)
         self.workspace.put(base, paths)
         for result, _ in self._each(sha):
-            if not result.passed:
+            if result.failed:
                 return f"with these files as they were, {complaint_of(result)}"
             self.workspace.put(base, paths)
         return "with these files as they were, the checks pass too"
@@ -169,20 +187,47 @@ class _Checking:
             undone = sorted((*self.workspace.put_back(), *self.workspace.remove_untracked(unwanted)))
             yield result, [path for path in undone if not fits(path, COMPILED)]
 
-    def _run(self, command: Shell) -> CheckResult:
-        self.app.progress.note(command.shown)
+    def _run(self, check: Machine) -> CheckResult:
+        self.app.progress.note(check.shown)
+        match check:
+            case Artifact():
+                return self._look_at(check)
+            case Browser():
+                return self._browse(check)
+            case _:
+                return self._command(check, {})
+
+    def _command(self, check: Shell | Command, variables: dict[str, str]) -> CheckResult:
         state = self.subject.state
         result = self.checks.run(
-            command,
+            check,
             workspace=self.workspace.path,
             seconds=self.subject.plan.policy.check_seconds,
-            variables={"IRONTREE_TASK_KEY": state.task_key},
+            variables={"IRONTREE_TASK_KEY": state.task_key, **variables},
             cancel=self.app.cancel,
             progress=self.app.progress,
         )
         if result.ended == "cancelled":
             raise Cancelled(f"verification of issue-{state.issue_number} was stopped")
         return result
+
+    def _look_at(self, check: Artifact) -> CheckResult:
+        """At the commit; what the agent left beside it, because git ignores it, is told apart from what is missing."""
+        result = self.checks.look_at(check, workspace=self.workspace.path)
+        if result.passed:
+            return result
+        beside = self.app.repository.workspace("run", self.subject.plan.policy.workspace)
+        if not self.checks.look_at(check, workspace=beside.path).passed:
+            return result
+        return result.model_copy(update={"output": f"{result.output}\n{_IGNORED.format(path=check.path)}"})
+
+    def _browse(self, check: Browser) -> CheckResult:
+        """By the approved command, which may leave a picture in the workspace."""
+        command = Shell(name=check.name, run=self.subject.plan.policy.browser or "")
+        shot = self.workspace.path / SHOT
+        asked = {"IRONTREE_BROWSER_URL": check.url, "IRONTREE_BROWSER_CHECK": check.check}
+        result = self._command(command, {**asked, "IRONTREE_BROWSER_SHOT": str(shot)})
+        return result.model_copy(update={"command": check.does, "looked_at": check})
 
 
 def commands_digest(subject: Subject) -> str:

@@ -219,7 +219,7 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
         return _stopped(app, attempt, result, stopped)
     message = run_message(attempt.state, attempt.node, attempt.plan.policy.publish.subject)
     try:
-        made = attempt.workspace.commit(message, base=attempt.base)
+        made = attempt.workspace.commit(message, base=attempt.base, without=_not_its_work(attempt))
     except EnvironmentRefused as error:
         return _could_not_work(app, attempt, error, _observed(result))
     if isinstance(made, CommitRefused):
@@ -232,6 +232,11 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
         return _interrupted(app, attempt, reason, _observed(result))
     observed = _observed(result, unchanged=not changes)
     return _completed(app, attempt, made.sha if made else _work_beneath(attempt.state), seen=observed, made=made)
+
+
+def _not_its_work(attempt: _RunningAttempt) -> tuple[str, ...]:
+    """The workflow file whose step it is: what is to be done is changed by people, and approved."""
+    return (attempt.plan.spec_path,) if attempt.node.step else ()
 
 
 def _work_beneath(state: TaskState) -> str:
@@ -302,7 +307,7 @@ def _completed(
 
 
 def _beside(made: Committed | None) -> dict[str, list[str]]:
-    """The paths that the commit leaves out: what hooks left beside it, and changes under `.mino/`."""
+    """The paths that the commit leaves out: of hooks, under `.mino/`, and the workflow file itself."""
     return {"dropped": list(made.dropped)} if made and made.dropped else {}
 
 

@@ -37,6 +37,8 @@ from irontree.domain.plan import Plan
 from irontree.domain.secrets import AddedSecret, added_secrets
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import few
+from irontree.domain.values import NOT_APPLICABLE
+from irontree.domain.workflow.step import APPROVED_ITSELF, NO_VERIFY
 from irontree.errors import EnvironmentRefused, NotEligible
 from irontree.ports import Stream
 from irontree.services.execution.checking import Subject, check
@@ -103,8 +105,11 @@ def _not_reviewed(app: App, state: TaskState, found: NoVerdict) -> TaskState:
 def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     state = subject.state
     covered = coverage(subject.node, subject.plan.policy, report.cited)
-    verdict = judge(report, covered, attempt=state.attempt_count, max_retry=state.max_retry_count)
-    if isinstance(verdict, Passed) and state.adds_nothing:
+    step = subject.node.step
+    verdict = judge(
+        report, covered, attempt=state.attempt_count, max_retry=state.max_retry_count, of_step=step is not None
+    )
+    if isinstance(verdict, Passed) and state.adds_nothing and not step:
         verdict = Pending((_nothing_added(app, state),))
     if isinstance(verdict, Failed):
         if red := stop_if_red_without_work(app, state, subject.plan.policy, verdict.check):
@@ -122,8 +127,10 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
             return _proposed(app, subject, report, (*reasons, *_red_before(app, state)))
         case Pending():
             return _pending(app, subject, report, (*verdict.reasons, *_red_before(app, state)))
-        case Passed():
+        case Passed() if state.has_code:
             return _published(app, subject, report)
+        case Passed():
+            return _passed_without_code(app, subject, report)
 
 
 def _said_instead(app: App, state: TaskState) -> str:
@@ -209,6 +216,9 @@ def failed(
     if retryable:
         meta = subject.took | meta
         return record(app, subject.state, VerifyFailedRetryable, verify_anchor_sha=report.anchor, meta=meta)
+    step = subject.node.step
+    if step and not meta.get("note") and (why := step.used_up(subject.state.total_attempts)):
+        meta["reason"] = why
     return _reported(app, subject, VerifyFailedTerminal, report, meta=meta)
 
 
@@ -263,6 +273,23 @@ def _with_reviews_of(app: App, published: CheckReport, reviewed: CheckReport) ->
     return report
 
 
+def _passed_without_code(app: App, subject: Subject, report: CheckReport) -> TaskState:
+    """Record that a step passes as it is: others may have done its work already, or it was only to be checked."""
+    values = {"code_ref": NOT_APPLICABLE, "code_publication_state": NOT_APPLICABLE}
+    return _recorded(app, subject, report, {"promotion": NOT_PROMOTED}, **values)
+
+
+def _recorded(app: App, subject: Subject, report: CheckReport, told: dict[str, Any], **values: Any) -> TaskState:
+    """Record outcome A; of a step also that nothing checked it, and that its gate needed no person."""
+    step = subject.node.step
+    meta = {
+        **told,
+        **({"reasons": [NO_VERIFY]} if step and not step.checks and not report.results else {}),
+        **({"gate": APPROVED_ITSELF} if step and step.gate == "human" else {}),
+    }
+    return _reported(app, subject, VerifyPassed, report, meta=meta, **values)
+
+
 def _passed(app: App, subject: Subject, published: PublishedCommit, report: CheckReport) -> TaskState:
     promotion = published.promotion
     meta = {
@@ -270,16 +297,8 @@ def _passed(app: App, subject: Subject, published: PublishedCommit, report: Chec
         **({"docs_commit": promotion.tip} if promotion.document else {}),
         **({"warnings": published.warnings} if published.warnings else {}),
     }
-    return _reported(
-        app,
-        subject,
-        VerifyPassed,
-        report,
-        meta=meta,
-        code_ref=published.sha,
-        code_publication_state="published",
-        promoted_doc=promotion.document,
-    )
+    values = {"code_ref": published.sha, "code_publication_state": "published", "promoted_doc": promotion.document}
+    return _recorded(app, subject, report, meta, **values)
 
 
 def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool = False) -> Publication:

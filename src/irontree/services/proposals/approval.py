@@ -9,7 +9,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain import typed
-from irontree.domain.checks import commands_for, coverage, left_to_people
+from irontree.domain.checks import checks_for, coverage, left_to_people
 from irontree.domain.command_lines import is_trivial
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
@@ -84,6 +84,7 @@ def approval_view(
         "policy": policy,
         # What is looked for where nothing is configured; empty if each task lists commands, which replace it.
         "detection": policy.detection if any(_may_detect(node) for node, _ in pairs) else (),
+        **_checked(pairs, policy),
         "budget": draft.budget,
         "loop_mode": loop_mode,
         "answer": answer,
@@ -119,9 +120,23 @@ def approval_view(
     }
 
 
+def _checked(pairs: Pairs, policy: ExecutionPolicy) -> dict[str, object]:
+    """The configured checks that run, and whether there are steps of a workflow file, for which none do."""
+    nodes = [node for node, _ in pairs]
+    return {
+        "checks": policy.checks if any(map(_is_checked_as_configured, nodes)) else (),
+        "steps": any(node.step for node in nodes),
+        "browsed": any(node.step and node.step.browsed for node in nodes),
+    }
+
+
 def _may_detect(node: PlanNode) -> bool:
     """Whether commands may be found for the task: it runs, and lists none of its own."""
-    return node.executability == "executable" and not node.verification
+    return _is_checked_as_configured(node) and not node.verification
+
+
+def _is_checked_as_configured(node: PlanNode) -> bool:
+    return node.executability == "executable" and not node.step
 
 
 def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
@@ -160,7 +175,7 @@ def _goes_on(world: World, proposal: Proposal, task: DraftTask) -> Estimated:
 
 
 def _trivial(pairs: Pairs) -> tuple[str, ...]:
-    commands = (check.run for node, policy in pairs for check in commands_for(node, policy, present=()))
+    commands = (check.does for node, policy in pairs for check in checks_for(node, policy, present=()))
     return tuple(dict.fromkeys(command for command in commands if is_trivial(command)))
 
 
@@ -168,15 +183,28 @@ def _planned(task: DraftTask, shown: ExecutionPolicy) -> dict[str, object]:
     """A task as the approval shows it: what happens to it, and what covers its criteria."""
     own = task.plan.policy
     # Its checks other than the configured ones.
-    commands = (check for check in commands_for(task.node, own, present=()) if check not in shown.checks)
+    commands = (check for check in checks_for(task.node, own, present=()) if check not in shown.checks)
     return {
         "node": task.node,
         "depth": task.depth,
         "status": f"{task.status}, archived to {task.archive}" if task.archive else task.status,
         "coverage": coverage(task.node, own),
-        "commands": tuple(check.run for check in commands),
+        "commands": tuple(check.does for check in commands),
+        **_gate(task.node, own),
         "number": task.number or None,
     }
+
+
+def _gate(node: PlanNode, policy: ExecutionPolicy) -> dict[str, object]:
+    """Whether the gate of a step waits for a person, and why."""
+    step = node.step
+    if step is None or step.gate != "human":
+        return {"gate_waits": False, "gate_why": ""}
+    waits = any(item.by is None for item in coverage(node, policy) if item.criterion.text == step.gate_text)
+    if not waits:
+        return {"gate_waits": False, "gate_why": "auto_approve is true, and the risk is not high"}
+    why = "gates.acceptance is configured" if step.approves_itself else "auto_approve is not true, or the risk is high"
+    return {"gate_waits": True, "gate_why": why}
 
 
 def _excluded(each: Excluded) -> str:
@@ -227,7 +255,7 @@ def lookalikes_in(proposal: Proposal) -> tuple[tuple[str, str], ...]:
     words = (
         proposal.what,
         *(word for policy in policies for word in _words_of(policy)),
-        *(check.run for node, policy in pairs for check in commands_for(node, policy, present=())),
+        *(check.does for node, policy in pairs for check in checks_for(node, policy, present=())),
         *(path for node, _ in pairs for path in node.target_files),
     )
     return tuple((word, ", ".join(found)) for word in dict.fromkeys(words) if (found := lookalikes(word)))

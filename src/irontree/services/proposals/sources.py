@@ -10,12 +10,13 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.adoption import Ineligible
 from irontree.domain.commands import Issues, OpenIssues
+from irontree.domain.documents import read_document
 from irontree.domain.graph import Graph
 from irontree.domain.ids import digest_of
 from irontree.domain.issues import Issue
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, canonical_digest
-from irontree.domain.spec import Requirements, read_requirements
+from irontree.domain.spec import Requirements
 from irontree.domain.state import ADOPTED, Phase, TaskState
 from irontree.errors import NeedsBreakdown, NotEligible, NothingToDo, RequirementsRefused
 from irontree.services.proposals.adoption import (
@@ -58,7 +59,7 @@ class DocumentSource:
         Raises RequirementsRefused with every problem of the document at once, if it cannot be read, or if a task key
         belongs to another document already (R8).
         """
-        requirements = read_requirements(self._bytes(app), self.spec_path, known_issues=world.known_issues)
+        requirements = read_document(self._bytes(app), self.spec_path, known_issues=world.known_issues)
         return draft_of(app, world, requirements, loop_mode=self.loop_mode)
 
     def _bytes(self, app: App) -> bytes:

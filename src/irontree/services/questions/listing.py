@@ -127,9 +127,9 @@ def _said(app: App, state: TaskState) -> str:
     """
     if state.phase not in (Phase.BLOCKED, Phase.PENDING, Phase.TERMINAL) or state.problem:
         return ""
-    if state.phase is Phase.TERMINAL:
-        return _complaint(app, state)
     stream = app.log.read(state.issue_number)
+    if state.phase is Phase.TERMINAL:
+        return ". ".join(filter(None, (stream.records[-1].told.reason.rstrip("."), _complaint(app, state))))
     if state.phase is Phase.PENDING:
         told = stream.records[-1].told
         if state.last_event == "checkup_accept_publication_failed":

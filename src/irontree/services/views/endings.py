@@ -39,6 +39,8 @@ def ending_of(app: App, record: Record[IssueEvent]) -> Ending:
             if failing and isinstance(failing.check, ReviewCheck):
                 name = "Review failed"
             why = complaint_of(failing) if failing else record.told.failed_check or why
+        case "verify_passed" if event.code_ref == NOT_APPLICABLE:
+            name = "Passed"
         case "checkup_preflight_blocked":
             check = getattr(event, "blocking_check", None)
             name, failed = _BLOCKED.get(check or "", (block_title(check), True))

@@ -15,8 +15,9 @@ from irontree.domain.meta import Meta
 from irontree.domain.permissions import PermissionRule, entry_of, missing_rule
 from irontree.domain.protection import LineCount
 from irontree.domain.state import TaskState
-from irontree.domain.text import without_secrets
+from irontree.domain.text import few, without_secrets
 from irontree.domain.values import NOT_APPLICABLE, short_sha
+from irontree.domain.workflow.step import passed_in_words
 from irontree.errors import GitFailed, IrontreeError, LogDamaged
 from irontree.ports import Links, Stream
 from irontree.services.loops.loop import read_loops
@@ -80,6 +81,12 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
     words = _ISSUE_WORDS[event.event]
     if event.event == "verify_failed_retryable" and told.note:
         words = "sent back by {by}: “{note}”"
+    if told.dropped:
+        words += "; changes left out of the commit: {dropped}"
+    if event.event == "verify_passed":
+        words = passed_in_words(short_sha(event.code_ref), told.reasons, told.gate)
+    if event.event == "verify_failed_terminal" and told.reason:
+        words += ": {why}"
     if event.event == "checkup_accept_publication_failed" and told.remedy:
         words += ". What to do: {remedy}"
     if told.not_before:
@@ -102,6 +109,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         remedy=told.remedy,
         check=getattr(event, "blocking_check", ""),
         allowed="; ".join(told.allowed),
+        dropped=few(told.dropped),
         document=document,
         warnings="; ".join(told.warnings),
         not_before=told.not_before,
@@ -151,7 +159,7 @@ _ISSUE_WORDS = {
     "run_completed": "attempt {attempt} of {attempts}: committed {commit}",
     "run_commit_failed": "attempt {started} does not count: git refused the commit",
     "run_interrupted": "attempt {started} was interrupted and does not count: {why}",
-    "verify_passed": "verified, published as {commit}",
+    "verify_passed": "verified",
     "verify_failed_retryable": "verification failed at attempt {attempt} of {attempts}",
     "verify_failed_terminal": "verification failed, all {attempts} attempts are used up",
     "verify_pending_acceptance": "waits for a person: {why}",

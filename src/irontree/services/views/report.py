@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from irontree.app import App
-from irontree.domain.checks import NOTHING_CITED, CheckReport, CheckResult, Coverage, commands_for, coverage
+from irontree.domain.checks import NOTHING_CITED, CheckReport, CheckResult, Coverage, checks_for, coverage
 from irontree.domain.comments import is_substantive
 from irontree.domain.events import IssueEvent, Record, Reported
 from irontree.domain.external import BY_CHECK
@@ -327,7 +327,7 @@ def brief_text(app: App, world: World, state: TaskState, plan: Plan) -> str:
         spec_path=plan.spec_path,
         published_at=time_of(stream.records[0]),
         parent=_locator(world, node.parent),
-        commands=tuple(check.run for check in commands_for(node, plan.policy, present=())),
+        commands=tuple(check.does for check in checks_for(node, plan.policy, present=())),
         coverage=criteria_of(app, state, plan, node),
         children=tuple(
             (title_of(world, key), world.states[key])

@@ -11,11 +11,12 @@ from typing import Any, Final
 from irontree.app import App
 from irontree.domain.budgets import unreadable
 from irontree.domain.decide import may_start, next_try, step_for
+from irontree.domain.documents import read_document
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
 from irontree.domain.halt import SAME_FAILURE
 from irontree.domain.ids import adopted_source
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
-from irontree.domain.spec import read_requirements, reads_as
+from irontree.domain.spec import reads_as
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import utc_text
 from irontree.errors import (
@@ -97,7 +98,7 @@ def _document_change(app: App, world: World, plan: Plan, node: PlanNode) -> str 
     if reads_as(data, plan.source):
         return None
     try:
-        nodes = read_requirements(data, plan.spec_path, known_issues=world.known_issues).nodes
+        nodes = read_document(data, plan.spec_path, known_issues=world.known_issues).nodes
     except RequirementsRefused as error:
         return f"{plan.spec_path} can no longer be read: {error.problems[0]}"
     return _difference(plan, node, {found.task_key: found for found in nodes})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from irontree.app import App
-from irontree.domain.checks import commands_for
+from irontree.domain.checks import checks_for
 from irontree.domain.graph import Graph
 from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.plan import Plan, PlanNode
@@ -88,7 +88,8 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
         attempts=state.total_attempts if state else 1 + plan.policy.retries_of(node),
         around=around,
         protected=plan.policy.protected,
-        commands=tuple(check.run for check in commands_for(node, plan.policy, attempt.present)),
+        step=_step(plan, node),
+        commands=tuple(check.does for check in checks_for(node, plan.policy, attempt.present)),
         failure=failure_of(app, stream, state) if state and stream else None,
         answered=[asked for asked in asked_by_agents(stream) if asked.answer] if stream else (),
         continues=bool(state and state.has_code and not attempt.goes_on),
@@ -97,11 +98,27 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
     )
 
 
+class StepView(NamedTuple):
+    """A step of a workflow file, as its agent is told of it."""
+
+    number: int
+    of: int
+    condition: str
+    """What it is repeated until; empty: it is tried once."""
+
+
+def _step(plan: Plan, node: PlanNode) -> StepView | None:
+    step = node.step
+    if step is None:
+        return None
+    return StepView(step.number, sum(1 for each in plan.nodes if each.step), step.condition)
+
+
 def surroundings(app: App, world: World, plan: Plan, node: PlanNode) -> Surroundings:
     """What stands around *node* in *plan*, and what the tasks that it waits for have delivered so far."""
     graph = Graph.of({**world.nodes, **{each.task_key: each for each in plan.nodes}}.values())
     above = [graph.nodes[key] for key in reversed(graph.ancestors(node.task_key))]
-    title, introduction = ("", "") if plan.adoption else common_text(plan.source)
+    title, introduction = ("", "") if plan.adoption or node.step else common_text(plan.source)
     tasks = _tasks(world, graph, plan, node)
     done = tuple(_delivered(app, world, graph, node))
     return Surroundings(
