@@ -44,7 +44,7 @@ PATIENCE = 300.0
 def project(tmp_path):
     place = layout.lay_out(tmp_path / "demo", pace=0.2)
     set_up(place.repository)
-    return story.Project(place.repository, sample.DOCUMENT, 6, "#6 Print a summary")
+    return story.Project(place.repository, sample.REQUIREMENTS.document, 6, "#6 Print a summary")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.demo import ANSWERS
+from irontree.demo.layout import REQUIREMENTS
 from irontree.services.record import read_world
 from tests.integration.crash.laboratory import faults
 from tests.prefect.harness import prepare_folder
@@ -73,7 +74,7 @@ def world(place, home):
 def test_it_shows_what_it_does_and_what_to_do_next(place, demo):
     for said in (
         "There is no terminal to ask on, so the demo answers for you",
-        *ANSWERS,
+        *ANSWERS[REQUIREMENTS],
         "replays prepared patches; no model is called",
         "Approve `",
         "sent back by Iron Tree Demo: “Begin with the total",

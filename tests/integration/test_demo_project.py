@@ -45,6 +45,10 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
+def document(place: DemoPlace) -> Path:
+    return place.repository / sample.REQUIREMENTS.document
+
+
 @pytest.fixture
 def hostile_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user whose settings sign, refuse and rewrite everything, and who has no identity."""
@@ -64,9 +68,9 @@ def hostile_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_two_layouts_have_the_same_commits_tree_and_revision(tmp_path):
     places = [lay_out(tmp_path / name) for name in ("one", "two")]
-    read = [read_requirements(place.document.read_bytes(), place.document.name) for place in places]
+    read = [read_requirements(document(place).read_bytes(), document(place).name) for place in places]
     assert git(places[0].repository, "rev-parse", "main") == git(places[1].repository, "rev-parse", "main")
-    assert read[0] == read[1] == sample.requirements()
+    assert read[0] == read[1] == sample.REQUIREMENTS.tree()
 
 
 def test_the_clone_is_on_main_with_a_history_of_two_authors_and_the_remote_has_it_all(tmp_path):
@@ -96,9 +100,9 @@ def test_the_users_git_settings_neither_change_the_project_nor_stop_commits_and_
     tmp_path, hostile_git, monkeypatch
 ):
     place = lay_out(tmp_path / "demo")
-    place.document.unlink()
+    document(place).unlink()
     git(place.repository, "checkout", "--quiet", ".")
-    assert b"\r" not in place.document.read_bytes()
+    assert b"\r" not in document(place).read_bytes()
     (place.repository / "notes.txt").write_text("one\n")
     git(place.repository, "add", "notes.txt")
     git(place.repository, "commit", "--quiet", "--message=Add notes")
@@ -170,7 +174,7 @@ class Walk:
     def __init__(self, place: DemoPlace) -> None:
         self.folder = place.repository
         self.patches = place.patches
-        self.graph = Graph.of(read_requirements(place.document.read_bytes(), place.document.name).nodes)
+        self.graph = Graph.of(read_requirements(document(place).read_bytes(), document(place).name).nodes)
         self.policy = load_config(place.repository / ".mino" / "config.yml").policy(None, "main")
 
     def order(self) -> Iterator[PlanNode]:

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +17,7 @@ from irontree.cli.context import Context, Verb, program_for, this_program
 from irontree.cli.drive import APPROVE, Drive, Server, ask_for_approval
 from irontree.cli.parser import UsageError, argument
 from irontree.cli.trial import WAIT_SECONDS
-from irontree.demo import layout as sample
-from irontree.demo.layout import DemoPlace, lay_out
+from irontree.demo.layout import REQUIREMENTS, WORKFLOW, DemoPlace, Sample, lay_out
 from irontree.domain.gates import NAME
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
@@ -30,41 +30,43 @@ from irontree.services.views.overview import SERVING
 from irontree.services.work.preflight import require_agent
 
 FOLDER = "irontree-demo"
-SHOT_AT = "share-the-costs-name-who-took-part"
+SHOT_AT: Final = {REQUIREMENTS: "share-the-costs-name-who-took-part", WORKFLOW: "trip-page-write-the-page"}
 """The task during whose first attempt `--kill` kills the flows."""
-ANSWERS: Final = ("issue-6=reject:Begin with the total", "issue-6=accept:Now everybody can read it")
-"""What the demo answers to its only question, which is asked twice, where no person can."""
-
-_SCRIPTED: Final = (
-    "There is no terminal to ask on, so the demo answers for you: it approves the plan below, then\n"
-    + "".join(f"  {answer}\n" for answer in ANSWERS)
-    + "\n"
-)
+ANSWERS: Final = {
+    REQUIREMENTS: ("issue-6=reject:Begin with the total", "issue-6=accept:Now everybody can read it"),
+    WORKFLOW: (
+        "issue-4=accept:It names all four",
+        "issue-5=reject:Say how to keep the page in a file",
+        "issue-5=retry:1",
+        "issue-5=accept:Now anybody can send it around",
+    ),
+}
+"""What the demo answers where no person can, in the order of its questions."""
 
 
 def run(context: Context) -> int:
     """Create the sample, ask for its approval, follow its loop on a server of its own, print where everything is."""
     options = context.options
+    sample = WORKFLOW if options.workflow else REQUIREMENTS
     scripted = not (options.agent or options.approve or options.answer or sys.stdin.isatty())
-    prepared = prepare(ANSWERS if scripted else options.answer)
-    _refuse_wrong_words(options.approve, prepared)
+    prepared = prepare(ANSWERS[sample] if scripted else options.answer)
+    _refuse_wrong_words(sample, options.approve, prepared)
     if options.agent is not None:
         require_agent(AgentSpec(command=tuple(_words(options.agent))))
     folder = context.folder / options.place
     _refuse_running(context, folder)
     with own_server(os.environ) as (state, private), Server(state, None, private) as server:
-        private.start()  # takes longest
-        place = lay_out(folder, agent=_words(options.agent or ""))
+        place = lay_out(folder, sample, agent=_words(options.agent or ""))
         set_up(place.repository)
         app = context.at(place.repository).open()
-        server.start(app)
-        context.console.write(_introduction(place, options.agent) + (_SCRIPTED if scripted else ""))
-        proposal = propose(app, place.document)
+        server.start(app)  # nobody waits for what takes longest
+        context.console.write(_introduction(place, sample, options.agent) + (_scripted(sample) if scripted else ""))
+        proposal = propose(app, place.repository / sample.document)
         given = proposal.name if scripted else options.approve
         ask_for_approval(context, app, proposal, given=given, loop_mode=True)
         with app.driver.hold(f"{proposal.what}, publish", wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.name, app.origin.actor)
-        shoot = _in_the_middle if options.kill else None
+        shoot = partial(_in_the_middle, SHOT_AT[sample]) if options.kill else None
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
     context.console.write(_where_everything_is(place))
     return code
@@ -77,11 +79,11 @@ def _words(command: str) -> list[str]:
         raise UsageError(f"--agent {command!r}: {error}", "irontree demo --agent COMMAND") from error
 
 
-def _refuse_wrong_words(name: str | None, prepared: Sequence[Prepared]) -> None:
+def _refuse_wrong_words(sample: Sample, name: str | None, prepared: Sequence[Prepared]) -> None:
     """Refuse wrong arguments before anything is created: the sample's tasks are the same everywhere."""
     if name and not NAME.fullmatch(name.lower()):
         raise ApprovalRefused(f"{name} does not name an approval", remedy="`irontree demo` shows the name")
-    refuse_unknown(prepared, expected_numbers(sample.requirements().nodes, {}))
+    refuse_unknown(prepared, expected_numbers(sample.tree().nodes, {}))
 
 
 def _refuse_running(context: Context, folder: Path) -> None:
@@ -97,12 +99,20 @@ def _refuse_running(context: Context, folder: Path) -> None:
         raise Busy(f"a demo is running in {folder}", remedy="watch it end, or give another folder: irontree demo DIR")
 
 
-def _in_the_middle(world: World) -> bool:
-    state = world.states.get(SHOT_AT)
+def _in_the_middle(task_key: str, world: World) -> bool:
+    state = world.states.get(task_key)
     return state is not None and state.phase is Phase.RUNNING
 
 
-def _introduction(place: DemoPlace, agent: str | None) -> str:
+def _scripted(sample: Sample) -> str:
+    return (
+        "There is no terminal to ask on, so the demo answers for you: it approves the plan below, then\n"
+        + "".join(f"  {answer}\n" for answer in ANSWERS[sample])
+        + "\n"
+    )
+
+
+def _introduction(place: DemoPlace, sample: Sample, agent: str | None) -> str:
     who = (
         f"The coding agent is yours: {agent}\n"
         if agent
@@ -113,7 +123,7 @@ def _introduction(place: DemoPlace, agent: str | None) -> str:
     moved = f"What an earlier demo made is in {place.earlier}\n" if place.earlier else ""
     return (
         f"A small Python project, with its history and a bare remote, is in\n  {place.folder}\n"
-        f"Its {place.document.name} will become a tree of issues, worked through one by one.\n{who}{moved}\n"
+        f"Its {sample.document} will become a tree of issues, worked through one by one.\n{who}{moved}\n"
     )
 
 
@@ -142,6 +152,7 @@ VERBS: Final = {
         APPROVE,
         answer_option("answer a question beforehand"),
         argument("--agent", metavar="COMMAND", help="a real coding agent instead of the prepared patches"),
+        argument("--workflow", action="store_true", help="work through a HOTL workflow file, step by step"),
         argument("--kill", action="store_true", help="shoot the flows in the middle of an attempt, and go on"),
     )
 }

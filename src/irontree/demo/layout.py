@@ -1,7 +1,7 @@
 """The sample project of `irontree demo`: its content, and laying it out in a folder.
 
-All of it is package data: `data/history` holds its first commits as mails, `data/patches/TASK_KEY/ATTEMPT.patch` what
-the replay agent applies, each on top of what the tasks before it published.
+All of it is package data: `data/history` holds its first commits as mails. Each sample is a document beside
+`patches/TASK_KEY/ATTEMPT.patch`, what the replay agent applies, each on top of what the tasks before it published.
 """
 
 from __future__ import annotations
@@ -16,20 +16,35 @@ from pathlib import Path
 from typing import Final
 
 from irontree.config import write_config
-from irontree.domain.spec import Requirements, read_requirements
+from irontree.domain.documents import read_document
+from irontree.domain.spec import Requirements
 from irontree.errors import EnvironmentRefused, GitFailed, Refused
 from irontree.processes.running import capture
 from irontree.repository.git import git_environment
 from irontree.store.layout import create
 
 PROJECT: Final = "fairshare"
-DOCUMENT: Final = "requirements.md"
 CHECK: Final = {"name": "tests", "run": "python3 -m unittest -q"}
 
 
-def requirements() -> Requirements:
-    """The sample's parsed requirement document; tree, keys and revision are the same wherever it is laid out."""
-    return read_requirements(data("requirements.md").read_bytes(), DOCUMENT)
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One document to work through, and the prepared work on its tasks, in the folder *folder* of the data."""
+
+    folder: str
+    document: str
+
+    def tree(self) -> Requirements:
+        """The parsed document; tree, keys and revision are the same wherever it is laid out."""
+        return read_document(self.data(self.document).read_bytes(), self.document)
+
+    def data(self, *names: str) -> Traversable:
+        """A file or folder of its data."""
+        return data(self.folder).joinpath(*names)
+
+
+REQUIREMENTS: Final = Sample("requirements", "requirements.md")
+WORKFLOW: Final = Sample("workflow", "hotl-workflow-trip-page.md")
 
 
 def history() -> bytes:
@@ -80,18 +95,15 @@ class DemoPlace:
         return self.folder / f"{PROJECT}.git"
 
     @property
-    def document(self) -> Path:
-        """The requirement document, in the clone."""
-        return self.repository / DOCUMENT
-
-    @property
     def patches(self) -> Path:
         """What the replay agent applies, `TASK_KEY/ATTEMPT.patch`."""
         return self.folder / "patches"
 
 
-def lay_out(folder: Path, *, agent: Sequence[str] = (), pace: float = PACE_SECONDS) -> DemoPlace:
-    """Lay the sample out in *folder*, which must be new, empty, or an earlier demo's.
+def lay_out(
+    folder: Path, sample: Sample = REQUIREMENTS, *, agent: Sequence[str] = (), pace: float = PACE_SECONDS
+) -> DemoPlace:
+    """Lay *sample* out in *folder*, which must be new, empty, or an earlier demo's.
 
     What an earlier demo left is moved to `earlier/N` in the folder; nothing is ever deleted. The caller ensures
     that no demo is running there. *agent* is the command of another coding agent than the replay program, which
@@ -101,8 +113,8 @@ def lay_out(folder: Path, *, agent: Sequence[str] = (), pace: float = PACE_SECON
     folder = folder.resolve()
     try:
         place = DemoPlace(folder, _make_room(folder))
-        _copy(data("patches"), place.patches)
-        _make_clone(place)
+        _copy(sample.data("patches"), place.patches)
+        _make_clone(place, sample)
         write_config(
             create(place.repository).config,
             {
@@ -153,7 +165,7 @@ def _move_aside(folder: Path) -> Path | None:
     return earlier.folder
 
 
-def _make_clone(place: DemoPlace) -> None:
+def _make_clone(place: DemoPlace, sample: Sample) -> None:
     _git(place.folder, "init", "--quiet", "--template=", f"--initial-branch={BRANCH}", str(place.repository))
     for name, value in _settings(place).items():
         _git(place.repository, "config", name, value)
@@ -161,8 +173,8 @@ def _make_clone(place: DemoPlace) -> None:
     mailbox.write_bytes(history())
     _git(place.repository, "am", "--quiet", "--committer-date-is-author-date", str(mailbox))
     mailbox.unlink()
-    _copy(data("requirements.md"), place.document)
-    _git(place.repository, "add", DOCUMENT)
+    _copy(sample.data(sample.document), place.repository / sample.document)
+    _git(place.repository, "add", sample.document)
     _git(place.repository, "commit", "--quiet", "--message=Write down what is missing for 1.0", variables=_AUTHOR)
 
 
