@@ -94,7 +94,10 @@ def test_the_workflow_has_a_step_for_each_way_in_which_steps_end():
 
 def test_the_workflows_work_is_prepared_and_its_answers_are_for_the_steps_that_ask():
     nodes = [node for node in sample.WORKFLOW.tree().nodes if node.step]
-    counts = {node.task_key: len([1 for name in prepared(sample.WORKFLOW, node.task_key) if name.endswith(".patch")]) for node in nodes}
+    counts = {
+        node.task_key: sum(name.endswith(".patch") for name in prepared(sample.WORKFLOW, node.task_key))
+        for node in nodes
+    }
     assert list(counts.values()) == [1, 3, 1, 2]
     asking = [f"issue-{number}" for number, node in enumerate(nodes, start=2) if node.criteria]
     assert list(dict.fromkeys(answer.partition("=")[0] for answer in ANSWERS[sample.WORKFLOW])) == asking
