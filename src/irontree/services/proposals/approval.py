@@ -176,7 +176,8 @@ def _goes_on(world: World, proposal: Proposal, task: DraftTask) -> Estimated:
 
 def _trivial(pairs: Pairs) -> tuple[str, ...]:
     commands = (check.does for node, policy in pairs for check in checks_for(node, policy, present=()))
-    return tuple(dict.fromkeys(command for command in commands if is_trivial(command)))
+    browser = (policy.browser for node, policy in pairs if node.step and node.step.browsed and policy.browser)
+    return tuple(dict.fromkeys(command for command in (*commands, *browser) if is_trivial(command)))
 
 
 def _planned(task: DraftTask, shown: ExecutionPolicy) -> dict[str, object]:
@@ -266,7 +267,8 @@ def _words_of(policy: ExecutionPolicy) -> tuple[str, ...]:
     detected = (check.run for row in policy.detection for check in row.commands)
     target = (policy.publish.target_branch, policy.publish.remote or "", policy.promotion.docs_path)
     workspace = (*policy.workspace.setup, *policy.workspace.copy_files)
-    return (*(agent.line for agent in agents), *(check.run for check in policy.checks), *detected, *workspace, *target)
+    checks = (*(check.run for check in policy.checks), *detected, *((policy.browser,) if policy.browser else ()))
+    return (*(agent.line for agent in agents), *checks, *workspace, *target)
 
 
 def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
