@@ -123,8 +123,10 @@ def approval_view(
 def _checked(pairs: Pairs, policy: ExecutionPolicy) -> dict[str, object]:
     """The configured checks that run, and whether there are steps of a workflow file, for which none do."""
     nodes = [node for node, _ in pairs]
+    configured = any(node.is_checked_as_configured for node in nodes)
     return {
-        "checks": policy.checks if any(map(_is_checked_as_configured, nodes)) else (),
+        "configured": configured,
+        "checks": policy.checks if configured else (),
         "steps": any(node.step for node in nodes),
         "browsed": any(node.step and node.step.browsed for node in nodes),
     }
@@ -132,11 +134,7 @@ def _checked(pairs: Pairs, policy: ExecutionPolicy) -> dict[str, object]:
 
 def _may_detect(node: PlanNode) -> bool:
     """Whether commands may be found for the task: it runs, and lists none of its own."""
-    return _is_checked_as_configured(node) and not node.verification
-
-
-def _is_checked_as_configured(node: PlanNode) -> bool:
-    return node.executability == "executable" and not node.step
+    return node.is_checked_as_configured and not node.verification
 
 
 def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:

@@ -388,6 +388,25 @@ def test_changes_of_the_workflow_file_are_left_out_and_told(scene):
     assert NAME not in scene.repository.files_at(scene.state(ONE).code_ref or "")
 
 
+def test_they_are_told_too_where_nothing_else_was_changed(scene):
+    def ticks(task: AgentTask) -> None:
+        (task.workspace / NAME).write_text("- [x] done")
+
+    scene.agent = ScriptedAgent(ticks)
+    assert driven(scene, UNCHECKED) == "goal_reached"
+    completed = next(record for record in scene.records(ONE) if record.event.event == "run_completed")
+    assert (completed.told.dropped, completed.event.code_ref) == ((NAME,), "not_applicable")
+
+
+def test_two_files_of_one_name_are_refused(scene):
+    begin(scene, CHECKED)
+    other = scene.root / "docs" / "plans" / "2026-01-02-rate-workflow.md"
+    other.parent.mkdir(parents=True)
+    other.write_text(workflow(CHECKED))
+    with pytest.raises(RequirementsRefused, match=f"rate belongs to {NAME} already. Give the file another name"):
+        propose(scene.app, other)
+
+
 def test_the_question_and_its_list_say_that_iterations_are_used_up(scene):
     scene.agent = ScriptedAgent(*(does(greet_txt=f"bye {number}") for number in range(3)))
     driven(scene, UNTIL)
