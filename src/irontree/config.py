@@ -124,6 +124,10 @@ class VerifySection(Section):
         description="Shell commands, or `{name, run}` for criteria that say `(check: name)`. They replace detection.",
     )
     seconds: int = Field(default=1800, gt=0, description="Limit of each command.")
+    browser: str | None = Field(
+        default=None,
+        description="Looks at the browser checks of workflow files: exit 0 passes, 77 leaves it to a person.",
+    )
     preflight: bool = Field(
         default=False,
         description="Whether the commands run once before any agent works, where they will run. A person is asked "
@@ -285,6 +289,7 @@ class Config(Section):
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
+            browser=self.verify.browser or None,
             preflight=self.verify.preflight,
             protected=self.verify.protected,
             protected_files=self.verify.protected_files,

@@ -10,6 +10,7 @@ import pytest
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.checks.shell import ShellCheckRunner
 from irontree.domain.plan import Shell
+from irontree.domain.workflow.step import Artifact, Command
 from tests.support.processes import NEVER, Heard, children
 
 
@@ -72,3 +73,28 @@ def test_the_digest_is_64_hex(runner, tmp_path):
 
 def test_nothing_foreign_is_seen_where_nothing_is(runner, tmp_path):
     assert runner.foreign_sources(tmp_path / "workspace", tmp_path / "checkout") == ()
+
+
+def test_the_command_of_a_step_is_run_too(runner, tmp_path):
+    result = runner.run(
+        Command(run="exit 0"), workspace=tmp_path, seconds=60, variables={}, cancel=NEVER, progress=Heard()
+    )
+    assert (result.name, result.command, result.passed) == ("step: exit 0", "exit 0", True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "output", "passes"),
+    [
+        ("exists", None, "artifact exists: made", True),
+        ("matches-glob", "*.sql", "artifact matches glob: made/*.sql", True),
+        ("matches-glob", "*.md", "no artifact matches *.md in made", False),
+        ("contains", "x", "artifact missing: made", False),
+    ],
+)
+def test_it_looks_at_what_is_in_the_workspace(runner, tmp_path, kind, value, output, passes):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "1.sql").write_text("x")
+    check = Artifact(path="made", kind=kind, value=value)
+    result = runner.look_at(check, workspace=tmp_path)
+    assert (result.output, result.passed, result.failed) == (output, passes, not passes)
+    assert result.check == check

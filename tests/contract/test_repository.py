@@ -389,6 +389,17 @@ def test_an_attempt_becomes_one_commit_on_its_base(project, repository):
     assert project.parents(made.sha) == (base,)
 
 
+def test_paths_that_are_no_work_stay_as_they_were(project, repository):
+    base, workspace = project.tip(), repository.workspace("run", PLAIN)
+    workspace.prepare(base)
+    write(workspace.path, **{"work.txt": "done\n", "plan.md": "all done\n", "app.py": "mine\n"})
+    made = workspace.commit("work", base=base, without=("plan.md", "app.py"))
+    assert isinstance(made, Committed)
+    assert (made.files, sorted(made.dropped)) == (("work.txt",), ["app.py", "plan.md"])
+    repository.keep(made.sha, REF, source=workspace)
+    assert repository.changed_files(base, made.sha) == ("work.txt",)
+
+
 def test_an_attempt_that_changed_nothing_makes_no_commit(project, repository):
     base, workspace = project.tip(), repository.workspace("run", PLAIN)
     workspace.prepare(base)

@@ -384,6 +384,7 @@ def approval(text: str) -> dict[str, object]:
         "policy": policy(text),
         "detection": policy(text).detection,
         "checks": policy(text).checks,
+        "configured": True,
         "steps": True,
         "browsed": True,
         "budget": 60,

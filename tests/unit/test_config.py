@@ -22,6 +22,7 @@ EVERYTHING = """\
 verify:
   commands: [make test, {name: lint, run: ruff check .}]
   seconds: 60
+  browser: look
   preflight: true
   detection: false
   protected: refuse

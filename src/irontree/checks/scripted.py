@@ -17,7 +17,7 @@ Judge = Callable[[str, Path], int | None]
 
 
 class ScriptedCheckRunner:
-    """Asks *judge* (command, workspace -> exit code) instead of a shell; *commands* records the requests.
+    """Asks *judge* (command, workspace -> exit code) instead of a shell; records *commands* and *variables*.
 
     Each prints *output*, or the name of its check.
     """
@@ -33,6 +33,7 @@ class ScriptedCheckRunner:
         self._warnings = warnings
         self._output = output
         self.commands: list[str] = []
+        self.variables: list[Mapping[str, str]] = []
 
     def within(self, place: PlaceSpec) -> ScriptedCheckRunner:  # noqa: ARG002 - nothing is run
         """Itself."""
@@ -44,7 +45,7 @@ class ScriptedCheckRunner:
         *,
         workspace: Path,
         seconds: int,  # noqa: ARG002 - a double takes no time
-        variables: Mapping[str, str],  # noqa: ARG002 - nor an environment
+        variables: Mapping[str, str],
         cancel: Cancellation,
         progress: Progress,
     ) -> CheckResult:
@@ -52,6 +53,7 @@ class ScriptedCheckRunner:
         if cancel.is_set():
             return result_of(check, "cancelled", None, seconds=0, output="")
         self.commands.append(check.run)
+        self.variables.append(variables)
         progress.note(f"scripted check {check.name}")
         code = self._judge(check.run, workspace)
         printed = self._output or f"{check.name}\n"

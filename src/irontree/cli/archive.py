@@ -270,6 +270,8 @@ def _commands_of(policy: ExecutionPolicy) -> Iterator[str]:
         yield policy.agent.line
     yield from policy.workspace.setup
     yield from (check.run for check in policy.checks)
+    if policy.browser:
+        yield policy.browser
     yield from (check.run for row in policy.detection if row not in DETECTION for check in row.commands)
 
 

@@ -87,7 +87,8 @@ def ask_for_approval(
         )
     meanwhile()
     if asked_here:
-        if offers_trial and wanted.draft.policy.preflight:
+        configured = any(node.is_checked_as_configured for node, _ in wanted.todo)
+        if offers_trial and configured and wanted.draft.policy.preflight:
             offer_trial(context.console, app, wanted.draft.policy)
         _ask(context.console, loop_mode=loop_mode)
 

@@ -208,6 +208,8 @@ def _criterion(item: Coverage) -> tuple[Cell | str, ...]:
 def _ended(result: CheckResult) -> Cell:
     if result.passed:
         return Cell("passed", "good")
+    if result.is_open:
+        return Cell("could not be told", "asks")
     return Cell(f"exit {result.exit_code}" if result.ended == "exited" else result.ended, "bad")
 
 

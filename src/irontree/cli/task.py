@@ -289,7 +289,8 @@ VERBS: Final = {
             "intent",
             nargs="+",
             metavar="INTENT",
-            help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume [LOOP_ID] [continue|skip ISSUE|cancel]",
+            help="SPEC.md or a workflow file; '#12 #13'; first N; all open; adopt issue-N; "
+            "resume [LOOP_ID] [continue|skip ISSUE|cancel]",
         ),
         argument("--plan", action="store_true", help="show the tree, its keys and revision; touch nothing"),
         argument(

@@ -92,6 +92,11 @@ class PlanNode(Value):
     """What else is approved of a step of a workflow file; None for every other task."""
 
     @property
+    def is_checked_as_configured(self) -> bool:
+        """Whether the checks of the repository judge it, and not its own alone."""
+        return self.executability == "executable" and self.step is None
+
+    @property
     def commands(self) -> tuple[str, ...]:
         """The commands that its own text names, those of criteria included."""
         own = (*self.verification, *(criterion.command for criterion in self.criteria if criterion.command))

@@ -78,6 +78,8 @@ def test_two_steps_from_the_file_to_done(root):
     )
     changed = git(root, "log", "--format=", "--name-only", "origin/main").split()
     assert sorted(changed) == [".gitignore", "texts-part-1.txt", "texts-part-2.txt"]
+    with redirect_stdout(io.StringIO()):
+        assert main(["-C", str(root), "audit"]) == 0
     (told,) = {record.told.dropped for record in opened(root).log.read(2).records if record.told.dropped}
     assert told == (NAME,)
 

@@ -18,14 +18,17 @@ from irontree.domain.checks import (
     complaint_of,
     result_of,
 )
+from irontree.domain.ids import attempt_folder
 from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
 from irontree.domain.protection import COMPILED, Guarded, changes_checks, fits
 from irontree.domain.state import TaskState
 from irontree.domain.text import counted, few
 from irontree.domain.workflow.step import Artifact, Browser, Command
 from irontree.errors import Cancelled, LogDamaged
+from irontree.files import disk_errors, read_beneath, remove_beneath, replace
 from irontree.ports import CheckRunner, Workspace
 from irontree.services.execution.trial import top_level
+from irontree.services.record import reports
 
 _DECIDING: Final = {
     *("checks", "detection", "browser", "protected", "protected_files", "unprotected_files"),
@@ -34,6 +37,7 @@ _DECIDING: Final = {
 
 
 SHOT: Final = ".irontree-browser.png"
+_PICTURE_BYTES: Final = 8 * 1024 * 1024
 _SEEN: Final = "what verify.browser saw"
 _IGNORED: Final = (
     "{path} is in the folder where the agent worked, but not in its commit: git ignores it. Take it out of .gitignore, "
@@ -222,12 +226,26 @@ class _Checking:
         return result.model_copy(update={"output": f"{result.output}\n{_IGNORED.format(path=check.path)}"})
 
     def _browse(self, check: Browser) -> CheckResult:
-        """By the approved command, which may leave a picture in the workspace."""
+        """By the approved command; the picture that it may leave is kept among the reports, for who has to judge."""
         command = Shell(name=check.name, run=self.subject.plan.policy.browser or "")
-        shot = self.workspace.path / SHOT
         asked = {"IRONTREE_BROWSER_URL": check.url, "IRONTREE_BROWSER_CHECK": check.check}
-        result = self._command(command, {**asked, "IRONTREE_BROWSER_SHOT": str(shot)})
-        return result.model_copy(update={"command": check.does, "looked_at": check})
+        result = self._command(command, {**asked, "IRONTREE_BROWSER_SHOT": str(self.workspace.path / SHOT)})
+        kept = self._kept_picture(self.commands.index(check) + 1)
+        output = "\n".join(filter(None, (result.output.rstrip("\n"), kept and f"Screenshot: {kept}")))
+        return result.model_copy(update={"command": check.does, "looked_at": check, "output": output})
+
+    def _kept_picture(self, number: int) -> str:
+        """Where the picture is kept, from the root of the repository; empty if there is none."""
+        picture = read_beneath(self.workspace.path, SHOT, _PICTURE_BYTES + 1)
+        with disk_errors(self.workspace.path / SHOT):
+            remove_beneath(self.workspace.path, SHOT)
+        if not picture or len(picture) > _PICTURE_BYTES:
+            return ""
+        state = self.subject.state
+        folder = attempt_folder(state.issue_number, state.renewed_from, state.run_sequence, "reviews")
+        path = reports(self.app) / folder / f"browser-{number}.png"
+        replace(path, picture)
+        return str(path.relative_to(self.app.repository.root))
 
 
 def commands_digest(subject: Subject) -> str:

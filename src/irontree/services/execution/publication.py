@@ -188,7 +188,9 @@ def publish_commit(
             return _conflict(plan, pushed.tip)
         report = run_checks(merged)
         if report.failed:
-            return RedAtMerge(report, pushed.tip, target_alone_red=_is_red_alone(plan, report, pushed.tip, run_checks))
+            configured = plan.node(state.task_key).is_checked_as_configured
+            alone = configured and _is_red_alone(plan, report, pushed.tip, run_checks)
+            return RedAtMerge(report, pushed.tip, target_alone_red=alone)
     return NotNow(f"{plan.policy.publish.target_branch} moved {ROUNDS} times while this was being published")
 
 

@@ -17,10 +17,12 @@ from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompl
 from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.ids import run_token
 from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.spec import MAX_BYTES
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import moment
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, GitFailed, IrontreeError, NoSuchBranch, NotEligible, RemoteFailed
+from irontree.files import read_beneath
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Stream, Workspace
 from irontree.services.execution.publication import base_of_request, patiently, proposes
 from irontree.services.execution.trial import stop_before_first_attempt, top_level
@@ -230,8 +232,8 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
         changed = "nothing more" if made else "nothing"
         reason = _with_last_words(f"the agent changed {changed} and {outcome.reason}", result)
         return _interrupted(app, attempt, reason, _observed(result))
-    observed = _observed(result, unchanged=not changes)
-    return _completed(app, attempt, made.sha if made else _work_beneath(attempt.state), seen=observed, made=made)
+    observed = _observed(result, unchanged=not changes) | _beside(app, attempt, made)
+    return _completed(app, attempt, made.sha if made else _work_beneath(attempt.state), seen=observed)
 
 
 def _not_its_work(attempt: _RunningAttempt) -> tuple[str, ...]:
@@ -286,14 +288,7 @@ def _adds(app: App, attempt: _RunningAttempt, made: Committed) -> bool:
     return bool(app.repository.changed_files(began_with, made.sha))
 
 
-def _completed(
-    app: App,
-    attempt: _RunningAttempt,
-    code_ref: str,
-    *,
-    seen: Mapping[str, object],
-    made: Committed | None = None,
-) -> TaskState:
+def _completed(app: App, attempt: _RunningAttempt, code_ref: str, *, seen: Mapping[str, object]) -> TaskState:
     if code_ref != NOT_APPLICABLE:
         app.repository.keep(code_ref, commit_ref(attempt.state), source=attempt.workspace)
     return record(
@@ -302,13 +297,22 @@ def _completed(
         RunCompleted,
         code_ref=code_ref,
         code_publication_state=NOT_APPLICABLE if code_ref == NOT_APPLICABLE else "local_only",
-        meta={**seen, **_beside(made)},
+        meta=dict(seen),
     )
 
 
-def _beside(made: Committed | None) -> dict[str, list[str]]:
+def _beside(app: App, attempt: _RunningAttempt, made: Committed | None) -> dict[str, object]:
     """The paths that the commit leaves out: of hooks, under `.mino/`, and the workflow file itself."""
-    return {"dropped": list(made.dropped)} if made and made.dropped else {}
+    left = made.dropped if made else tuple(path for path in _not_its_work(attempt) if _is_changed(app, attempt, path))
+    return {"dropped": list(left)} if left else {}
+
+
+def _is_changed(app: App, attempt: _RunningAttempt, path: str) -> bool:
+    """Whether the file at *path* is not as it was before the attempt."""
+    with suppress(EnvironmentRefused):  # no text, or outside the repository
+        before = app.repository.document_at(attempt.base, path)
+        return (before.text.encode() if before else None) != read_beneath(attempt.workspace.path, path, MAX_BYTES + 1)
+    return False
 
 
 def _commit_refused(

@@ -82,7 +82,7 @@ def stop_before_first_attempt(app: App, world: World, state: TaskState, base: st
     """Ask, before any agent works on an approved plan, about checks that do not work as they are; None if all do."""
     plan = world.plan(state)
     begun = (world.states[node.task_key].runs_started for node in plan.nodes if node.task_key in world.states)
-    if not plan.policy.preflight or any(begun) or plan.node(state.task_key).step:
+    if not plan.policy.preflight or any(begun) or not plan.node(state.task_key).is_checked_as_configured:
         return None
     try:
         found = _unaccepted(app, world, try_checks(app, plan.policy, base))

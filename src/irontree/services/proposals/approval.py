@@ -123,8 +123,10 @@ def approval_view(
 def _checked(pairs: Pairs, policy: ExecutionPolicy) -> dict[str, object]:
     """The configured checks that run, and whether there are steps of a workflow file, for which none do."""
     nodes = [node for node, _ in pairs]
+    configured = any(node.is_checked_as_configured for node in nodes)
     return {
-        "checks": policy.checks if any(map(_is_checked_as_configured, nodes)) else (),
+        "configured": configured,
+        "checks": policy.checks if configured else (),
         "steps": any(node.step for node in nodes),
         "browsed": any(node.step and node.step.browsed for node in nodes),
     }
@@ -132,11 +134,7 @@ def _checked(pairs: Pairs, policy: ExecutionPolicy) -> dict[str, object]:
 
 def _may_detect(node: PlanNode) -> bool:
     """Whether commands may be found for the task: it runs, and lists none of its own."""
-    return _is_checked_as_configured(node) and not node.verification
-
-
-def _is_checked_as_configured(node: PlanNode) -> bool:
-    return node.executability == "executable" and not node.step
+    return node.is_checked_as_configured and not node.verification
 
 
 def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
@@ -176,7 +174,8 @@ def _goes_on(world: World, proposal: Proposal, task: DraftTask) -> Estimated:
 
 def _trivial(pairs: Pairs) -> tuple[str, ...]:
     commands = (check.does for node, policy in pairs for check in checks_for(node, policy, present=()))
-    return tuple(dict.fromkeys(command for command in commands if is_trivial(command)))
+    browser = (policy.browser for node, policy in pairs if node.step and node.step.browsed and policy.browser)
+    return tuple(dict.fromkeys(command for command in (*commands, *browser) if is_trivial(command)))
 
 
 def _planned(task: DraftTask, shown: ExecutionPolicy) -> dict[str, object]:
@@ -266,7 +265,8 @@ def _words_of(policy: ExecutionPolicy) -> tuple[str, ...]:
     detected = (check.run for row in policy.detection for check in row.commands)
     target = (policy.publish.target_branch, policy.publish.remote or "", policy.promotion.docs_path)
     workspace = (*policy.workspace.setup, *policy.workspace.copy_files)
-    return (*(agent.line for agent in agents), *(check.run for check in policy.checks), *detected, *workspace, *target)
+    checks = (*(check.run for check in policy.checks), *detected, *((policy.browser,) if policy.browser else ()))
+    return (*(agent.line for agent in agents), *checks, *workspace, *target)
 
 
 def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:

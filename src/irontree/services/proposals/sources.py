@@ -176,9 +176,10 @@ def _relative(app: App, document: Path) -> str:
 
 def _refuse_foreign_keys(world: World, requirements: Requirements, spec_path: str) -> None:
     owners = {key: plan.spec_path for key, plan in world.plans.items()}
+    of_steps = any(node.step for node in requirements.nodes)
+    remedy = "Give the file another name." if of_steps else "Give it another title, or a `Key:` of its own."
     clashes = tuple(
-        f"{spec_path}:{node.line or 1}: task key {node.task_key} belongs to {owners[node.task_key]} already. "
-        "Give it another title, or a `Key:` of its own."
+        f"{spec_path}:{node.line or 1}: task key {node.task_key} belongs to {owners[node.task_key]} already. {remedy}"
         for node in requirements.nodes
         if owners.get(node.task_key, spec_path) != spec_path
     )

@@ -14,6 +14,7 @@ from irontree.domain.state import Phase
 from irontree.errors import RequirementsRefused
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.answers.approve import approve
+from irontree.services.execution.checking import SHOT
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import Proposal
@@ -219,6 +220,67 @@ def test_a_missing_artifact_fails_in_upstreams_words(scene, asserted: str, words
     assert report.failed.output == words
 
 
+# --- What a page shows ----------------------------------------------------------------------------------
+
+BROWSER = "loop: false\nverify:\n  type: browser\n  url: http://localhost:3000\n  check: the badge is there\n"
+SEEN = "the badge is there at http://localhost:3000"
+
+
+def looking(scene: Scene, code: int) -> Loop:
+    def look(_: str, workspace: Path) -> int:
+        (workspace / SHOT).write_bytes(b"a picture")
+        return code
+
+    scene.policy = scene.policy.model_copy(update={"browser": "look"})
+    scene.checks = ScriptedCheckRunner(look)
+    return begin(scene, BROWSER)
+
+
+def test_without_a_command_a_person_looks_at_the_page(scene):
+    loop = begin(scene, BROWSER)
+    assert scene.drive(loop).reason == "pending_acceptance"
+    assert scene.last(ONE).told.reasons == (f"only a person can judge: {SEEN}",)
+    assert scene.checks.commands == []
+
+
+def test_a_command_that_looks_is_told_what_must_be_there_and_its_picture_is_kept(scene):
+    assert scene.drive(looking(scene, 0)).reason == "goal_reached"
+    told = scene.checks.variables[0]
+    assert (told["IRONTREE_BROWSER_URL"], told["IRONTREE_BROWSER_CHECK"]) == (
+        *("http://localhost:3000", "the badge is there"),
+    )
+    assert told["IRONTREE_BROWSER_SHOT"].endswith(f"/{SHOT}")
+    report = scene.results.load(scene.number(ONE), scene.state(ONE).anchor)
+    assert report.cited == {SEEN: "what verify.browser saw"}
+    (picture,) = (scene.root / ".mino" / "reports").rglob("browser-1.png")
+    assert picture.read_bytes() == b"a picture"
+    assert report.results[0].output.endswith(f"Screenshot: {picture.relative_to(scene.root)}")
+
+
+def test_where_the_command_cannot_tell_a_person_looks(scene):
+    loop = looking(scene, 77)
+    assert scene.drive(loop).reason == "pending_acceptance"
+    assert scene.last(ONE).told.reasons == (f"only a person can judge: {SEEN}",)
+    (question,) = waiting(scene.app)
+    assert "Screenshot: .mino/reports" in question_text(scene.app, question)
+    assert scene.drive(loop, prepared(accepts())).reason == "goal_reached"
+
+
+def test_what_the_command_does_not_see_has_failed(scene):
+    assert scene.drive(looking(scene, 1)).reason == "fail_terminal"
+    (question,) = waiting(scene.app)
+    assert question.said.startswith(f"not seen in the browser: {SEEN}")
+
+
+@pytest.mark.parametrize("command", [None, "look", "true"])
+def test_the_approval_says_who_looks_at_pages(scene, command: str | None):
+    scene.policy = scene.policy.model_copy(update={"browser": command})
+    shown = approval_text(scene.app, proposed(scene, BROWSER), loop_mode=True)
+    assert (f"Browser checks are looked at by `{command}`" in shown) is (command is not None)
+    assert ("Browser checks are put to a person" in shown) is (command is None)
+    assert ("`true` proves nothing" in shown) is (command == "true")
+
+
 # --- Its loop ------------------------------------------------------------------------------------------
 
 
@@ -324,6 +386,25 @@ def test_changes_of_the_workflow_file_are_left_out_and_told(scene):
     assert completed.told.dropped == (NAME,)
     assert say_issue_event(completed).endswith(f"; changes left out of the commit: {NAME}")
     assert NAME not in scene.repository.files_at(scene.state(ONE).code_ref or "")
+
+
+def test_they_are_told_too_where_nothing_else_was_changed(scene):
+    def ticks(task: AgentTask) -> None:
+        (task.workspace / NAME).write_text("- [x] done")
+
+    scene.agent = ScriptedAgent(ticks)
+    assert driven(scene, UNCHECKED) == "goal_reached"
+    completed = next(record for record in scene.records(ONE) if record.event.event == "run_completed")
+    assert (completed.told.dropped, completed.event.code_ref) == ((NAME,), "not_applicable")
+
+
+def test_two_files_of_one_name_are_refused(scene):
+    begin(scene, CHECKED)
+    other = scene.root / "docs" / "plans" / "2026-01-02-rate-workflow.md"
+    other.parent.mkdir(parents=True)
+    other.write_text(workflow(CHECKED))
+    with pytest.raises(RequirementsRefused, match=f"rate belongs to {NAME} already. Give the file another name"):
+        propose(scene.app, other)
 
 
 def test_the_question_and_its_list_say_that_iterations_are_used_up(scene):
