@@ -10,6 +10,7 @@ from irontree.errors import RemoteUnavailable
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
+from irontree.services.views.history import say_issue_event
 from tests.support.world import ONE_TASK, Scene, does
 
 WITHOUT_COMMANDS = "# Toy\n\n## Greeting\n\n- [ ] it says hello\n"
@@ -58,6 +59,7 @@ def test_tc_3_2_what_was_sent_back_for_the_last_time_is_reported_with_the_reason
     assert send_back(scene.app, 1, Decider("ada", "say it louder")).phase is Phase.TERMINAL
     assert "- Outcome: failed; all attempts are used up" in report(scene)
     assert "- sent back by ada: say it louder" in report(scene)
+    assert say_issue_event(scene.last()) == "sent back by ada: “say it louder”; attempts used up: 1"
 
 
 def test_tc_3_3_of_a_huge_output_the_first_50_and_the_last_20_lines_are_kept(scene):

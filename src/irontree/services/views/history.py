@@ -79,8 +79,8 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
     """What happened to the issue, with the important details."""
     event, told = record.event, record.told
     words = _ISSUE_WORDS[event.event]
-    if event.event == "verify_failed_retryable" and told.note:
-        words = "sent back by {by}: “{note}”"
+    if event.event in _SENT_BACK and told.note:
+        words = _SENT_BACK[event.event]
     if told.dropped:
         words += "; changes left out of the commit: {dropped}"
     if event.event == "verify_passed":
@@ -149,6 +149,11 @@ def say_goal(skipped: Iterable[str]) -> str:
     return "everything in scope is done" + (f" but what was skipped: {left_out}" if left_out else "")
 
 
+_SENT_BACK: Final = {
+    "verify_failed_retryable": "sent back by {by}: “{note}”",
+    "verify_failed_terminal": "sent back by {by}: “{note}”; attempts used up: {attempts}",
+}
+"""What it says if a person did not accept the work."""
 _ISSUE_WORDS = {
     "task_published": "published",
     "task_adopted": "adopted, waits for its approval",
@@ -161,7 +166,7 @@ _ISSUE_WORDS = {
     "run_interrupted": "attempt {started} was interrupted and does not count: {why}",
     "verify_passed": "verified",
     "verify_failed_retryable": "verification failed at attempt {attempt} of {attempts}",
-    "verify_failed_terminal": "verification failed, all {attempts} attempts are used up",
+    "verify_failed_terminal": "verification failed; attempts used up: {attempts}",
     "verify_pending_acceptance": "waits for a person: {why}",
     "verify_publication_failed": "verified, but not published yet: {why}",
     "checkup_preflight_blocked": "blocked ({check}): {why}",
