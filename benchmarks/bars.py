@@ -24,6 +24,7 @@ BARS = {
     "h": "bar_h_large",
     "i": "bar_i_dispatch",
     "j": "bar_j_first_attempt",
+    "k": "bar_k_workflow",
 }
 
 
