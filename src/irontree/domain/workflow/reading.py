@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from irontree.domain.requirements.markdown import lines_hidden
@@ -109,7 +110,8 @@ def bare(value: str) -> str:
     return value[: max(comment.start() - 1, 0)].rstrip() if comment else value
 
 
-def meant(key: str, known: Sequence[str]) -> str | None:
+@lru_cache(maxsize=256)  # a file has few keys, each many times
+def meant(key: str, known: tuple[str, ...]) -> str | None:
     """The one of *known* that *key* misspells, if one is close; nearer than `date` and `gate` are."""
     return next(iter(get_close_matches(re.sub(r"[ -]", "_", key.lower()), known, n=1, cutoff=0.8)), None)
 
