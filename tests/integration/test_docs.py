@@ -10,8 +10,7 @@ import json
 import os
 import shlex
 import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 from irontree.cli.main import main
 from irontree.config import read_config, write_config
 from tests.support.console_blocks import ByHand, Command, SavedFile, Settings, Step, steps_of
+from tests.support.starts import program_that_starts_at_once
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TUTORIAL = DOCS / "tutorial.md"
@@ -31,10 +31,11 @@ SECONDS = 60
 
 @dataclass
 class Reader:
-    """Follows a page; *folder* is where they are, *place* what is theirs altogether."""
+    """Follows a page; *folder* is where they are, *place* what is theirs altogether, *programs* on their PATH."""
 
     place: Path
     folder: Path
+    programs: Path
     done: list[str] = field(default_factory=list)
 
     def follow(self, *steps: Step) -> None:
@@ -54,7 +55,7 @@ class Reader:
         done = subprocess.run(
             ["sh", "-c", f'{command.line}\ncode=$?\npwd > "{where}"\nexit $code'],
             cwd=self.folder,
-            env=os.environ | {"PATH": f"{self.place / 'bin'}{os.pathsep}{os.environ['PATH']}", "LC_ALL": "C.UTF-8"},
+            env=os.environ | {"PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}", "LC_ALL": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -98,13 +99,17 @@ class Reader:
         return out.getvalue()
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory) -> Iterator[Path]:
+    """A folder for the PATH, with `irontree`."""
+    folder = tmp_path_factory.mktemp("bin")
+    with program_that_starts_at_once(folder / "irontree"):
+        yield folder
+
+
 @pytest.fixture
-def reader(tmp_path: Path) -> Reader:
-    program = tmp_path / "bin" / "irontree"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m irontree "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    return Reader(tmp_path, tmp_path)
+def reader(tmp_path: Path, programs: Path) -> Reader:
+    return Reader(tmp_path, tmp_path, programs)
 
 
 def until_approval(steps: tuple[Step, ...]) -> tuple[Step, ...]:

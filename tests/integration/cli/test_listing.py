@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from irontree.cli.main import FORMER
+from tests.support.starts import Starter
 
 LISTING = (
     [],
@@ -54,6 +56,13 @@ def home(tmp_path) -> Path:
     made = tmp_path / "home"
     made.mkdir()
     return made
+
+
+@pytest.fixture(scope="module")
+def starter() -> Iterator[Starter]:
+    """Starts commands that have loaded what they need, but for Prefect: as it is loaded it may write."""
+    with Starter.ready(loaded=True) as starter:
+        yield starter
 
 
 @pytest.mark.parametrize("words", LISTING, ids=" ".join)
