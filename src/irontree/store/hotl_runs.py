@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from irontree.domain.workflow.report import report
-from irontree.domain.workflow.run import DRIVER, Change, Damaged, Run, run_as_json, run_from_json
+from irontree.domain.workflow.run import DRIVER, Change, Damaged, Run, run_as_json, run_from_json, run_id_of
 from irontree.errors import LogDamaged, Refused
 from irontree.files import Disk, disk_errors, locked, read_bytes
 
@@ -103,6 +105,34 @@ class HotlRuns:
             change = decide(run)
             self._write(path, change.run, change.log)
         return change
+
+    def show(self, run: Run, log: Sequence[str]) -> None:
+        """Show a run that Iron Tree drives as it is now, with its event log; an id that another run has is not taken.
+
+        Raises EnvironmentRefused.
+        """
+        with self._locked():
+            self._hide()
+            begun = datetime.fromisoformat(run.started_at)
+            while not self._is_ours(run):
+                begun += timedelta(seconds=1)
+                run_id = run_id_of(run.workflow_slug, begun)
+                named = run.report_path.replace(f"{run.run_id}.md", f"{run_id}.md")
+                run = replace(run, run_id=run_id, report_path=named)
+            path = self._folder / STATES / f"{run.run_id}.json"
+            self._disk.write_durably(path, _bytes(to_json(run_as_json(run))))
+            self._disk.write_durably(self._report(path, run), _bytes(report(run, "", log)))
+
+    def _is_ours(self, run: Run) -> bool:
+        """Whether no other run has that id."""
+        path = self.state_file(run.run_id)
+        if path is None:
+            return True
+        try:
+            there = self.read(path)
+        except LogDamaged:
+            return False
+        return (there.more.get(DRIVER), there.workflow_path) == (run.more.get(DRIVER), run.workflow_path)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
