@@ -42,6 +42,7 @@ from irontree.ports import (
 )
 
 if TYPE_CHECKING:
+    from irontree.domain.workflow.boxes import Ticked
     from irontree.domain.workflow.run import Run
 
 
@@ -87,6 +88,10 @@ class NoWorkflowRuns:
 
     def show(self, run: Run, log: Sequence[str]) -> None:
         """Write nothing."""
+
+    def tick(self, path: str, mark: Callable[[str], Ticked | None]) -> tuple[int, ...]:  # noqa: ARG002
+        """Leave every file as it is."""
+        return ()
 
 
 class NoProgress:

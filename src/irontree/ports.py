@@ -42,6 +42,7 @@ from irontree.domain.spending import Spending
 from irontree.domain.workflow.step import Artifact, Command
 
 if TYPE_CHECKING:
+    from irontree.domain.workflow.boxes import Ticked
     from irontree.domain.workflow.run import Run
 
 
@@ -1054,6 +1055,12 @@ class WorkflowRuns(Protocol):
 
     def show(self, run: Run, log: Sequence[str]) -> None:
         """Show the run as it is now, in place of what was shown of it. Raises EnvironmentRefused."""
+
+    def tick(self, path: str, mark: Callable[[str], Ticked | None]) -> tuple[int, ...]:
+        """Write what *mark* makes of the author's file *path*, if it is a text and differs.
+
+        Returns the steps whose tick was set back. Raises EnvironmentRefused.
+        """
 
 
 class Places(Protocol):

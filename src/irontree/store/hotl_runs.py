@@ -13,12 +13,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from irontree.domain.workflow.reading import MOST_BYTES as READ_BYTES
 from irontree.domain.workflow.report import report
 from irontree.domain.workflow.run import DRIVER, Change, Damaged, Run, run_as_json, run_from_json, run_id_of
 from irontree.errors import LogDamaged, Refused
-from irontree.files import Disk, disk_errors, locked, read_bytes
+from irontree.files import Disk, disk_errors, locked, read_beneath, read_bytes, swap
+
+if TYPE_CHECKING:
+    from irontree.domain.workflow.boxes import Ticked
 
 HOME: Final = ".hotl"
 STATES: Final = f"{HOME}/state"
@@ -122,6 +126,25 @@ class HotlRuns:
             path = self._folder / STATES / f"{run.run_id}.json"
             self._disk.write_durably(path, _bytes(to_json(run_as_json(run))))
             self._disk.write_durably(self._report(path, run), _bytes(report(run, "", log)))
+
+    def tick(self, path: str, mark: Callable[[str], Ticked | None]) -> tuple[int, ...]:
+        """Write what *mark* makes of the file *path* of the folder, atomically.
+
+        A file that is not there, leads elsewhere or is no text is left alone. Returns the steps whose tick was set
+        back. Raises EnvironmentRefused.
+        """
+        place = self._folder / path
+        with self._locked():
+            data = read_beneath(self._folder, path, READ_BYTES + 1) or b""
+            try:
+                text = data.decode("utf-8")
+            except UnicodeDecodeError:
+                return ()
+            ticked = mark(text) if 0 < len(data) <= READ_BYTES else None
+            if ticked and ticked.text != text:
+                with disk_errors(place):
+                    swap(place, ticked.text.encode())
+        return ticked.set_back if ticked else ()
 
     def _is_ours(self, run: Run) -> bool:
         """Whether no other run has that id."""

@@ -36,6 +36,7 @@ agent: {{command: [{agent}]}}
 verify: {{commands: [{{name: tests, run: "false"}}]}}
 publish: {{remote: origin, target_branch: main}}
 """
+STEPS = [f"loop: false\nverify: [[ -e texts-part-{number}.txt ]]" for number in (1, 2)]
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def begun(root: Path, *steps: str) -> Loop:
 
 
 def test_two_steps_from_the_file_to_done(root):
-    loop = begun(root, *(f"loop: false\nverify: [[ -e texts-part-{number}.txt ]]" for number in (1, 2)))
+    loop = begun(root, *STEPS)
     assert drive(opened(root), loop.id, nobody).reason == "goal_reached"
     states = read_world(opened(root)).states
     assert {key: str(state.phase) for key, state in states.items()} == dict.fromkeys(
@@ -80,6 +81,9 @@ def test_two_steps_from_the_file_to_done(root):
     assert sorted(changed) == [".gitignore", "texts-part-1.txt", "texts-part-2.txt"]
     with redirect_stdout(io.StringIO()):
         assert main(["-C", str(root), "audit"]) == 0
+    text = (root / NAME).read_text()
+    assert text.count("- [x] **Step") == 2
+    assert text.replace("- [x]", "- [ ]") == workflow(*STEPS)
     (told,) = {record.told.dropped for record in opened(root).log.read(2).records if record.told.dropped}
     assert told == (NAME,)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
@@ -30,8 +31,20 @@ def show_runs(app: App, world: World, states: Iterable[TaskState]) -> None:
         try:
             if shown:
                 app.workflow_runs().show(shown.run, shown.log)
+                _tick(app, plan, shown)
         except (EnvironmentRefused, LogDamaged) as error:
             app.progress.note(f"warning: the run of {plan.spec_path} in .hotl is not up to date: {error.message}")
+
+
+def _tick(app: App, plan: Plan, shown: Mirrored) -> None:
+    """Keep the boxes of the author's file as the log has it, unless the run was given up."""
+    from irontree.domain.workflow.boxes import with_boxes  # noqa: PLC0415  (see _mirrored)
+
+    if shown.run.status == "abandoned" or plan.spec_path.startswith("/"):
+        return
+    done = [step.number for step in shown.run.steps if step.status == "done"]
+    for number in app.workflow_runs().tick(plan.spec_path, partial(with_boxes, source=plan.source, done=done)):
+        app.progress.note(f"the box of step {number} in {plan.spec_path} was ticked by hand: it is not done")
 
 
 def _mirrored(app: App, world: World, plan: Plan) -> Mirrored | None:
