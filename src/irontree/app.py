@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import PlaceSpec, SandboxKind
@@ -38,7 +38,12 @@ from irontree.ports import (
     ResultStore,
     RunLock,
     Upkeep,
+    WorkflowRuns,
 )
+
+if TYPE_CHECKING:
+    from irontree.domain.workflow.boxes import Ticked
+    from irontree.domain.workflow.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,17 @@ class OpenPlaces:
 
     def blockers(self, place: PlaceSpec) -> tuple[Blocker, ...]:  # noqa: ARG002
         """There are none."""
+        return ()
+
+
+class NoWorkflowRuns:
+    """Runs of workflow files are shown nowhere."""
+
+    def show(self, run: Run, log: Sequence[str]) -> None:
+        """Write nothing."""
+
+    def tick(self, path: str, mark: Callable[[str], Ticked | None]) -> tuple[int, ...]:  # noqa: ARG002
+        """Leave every file as it is."""
         return ()
 
 
@@ -140,6 +156,7 @@ class App:
     which: Callable[[str], str | None] = shutil.which
     """A program's place on PATH, or `None`."""
     places: Places = field(default_factory=OpenPlaces)
+    workflow_runs: Callable[[], WorkflowRuns] = NoWorkflowRuns
     progress: Progress = field(default_factory=NoProgress)
     cancel: Cancellation = field(default_factory=threading.Event)
 

@@ -18,7 +18,7 @@ from irontree.app import App, NoProgress, Origin, SystemClock
 from irontree.domain.text import few, secret_values, shell_path
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.files import close_folder
-from irontree.ports import Cancellation, Child, Progress, Renderer
+from irontree.ports import Cancellation, Child, Progress, Renderer, WorkflowRuns
 from irontree.processes import ChildProcesses
 from irontree.processes.places import Places
 from irontree.repository import GitRepository, open_repository
@@ -86,9 +86,16 @@ def open_app(
         preferences=lambda: equipment().preferences,
         origin=origin,
         places=places,
+        workflow_runs=lambda: _workflow_runs(repository.root),
         progress=progress,
         cancel=cancel or threading.Event(),
     )
+
+
+def _workflow_runs(root: Path) -> WorkflowRuns:
+    from irontree.store.hotl_runs import HotlRuns  # noqa: PLC0415  (few commands show a run)
+
+    return HotlRuns(root)
 
 
 def _close_folders(layout: Layout) -> None:

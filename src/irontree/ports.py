@@ -11,7 +11,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 from urllib.parse import quote
 
 from pydantic import ConfigDict, Field, with_config
@@ -28,6 +40,10 @@ from irontree.domain.plan import Plan, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.spending import Spending
 from irontree.domain.workflow.step import Artifact, Command
+
+if TYPE_CHECKING:
+    from irontree.domain.workflow.boxes import Ticked
+    from irontree.domain.workflow.run import Run
 
 
 class Clock(Protocol):
@@ -1032,6 +1048,19 @@ class CheckRunner(Protocol):
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
         """Signs that the checks would test the user's checkout instead of *workspace*, in words (R4)."""
+
+
+class WorkflowRuns(Protocol):
+    """Where runs of workflow files are shown to tools that know HOTL; never read back."""
+
+    def show(self, run: Run, log: Sequence[str]) -> None:
+        """Show the run as it is now, in place of what was shown of it. Raises EnvironmentRefused."""
+
+    def tick(self, path: str, mark: Callable[[str], Ticked | None]) -> tuple[int, ...]:
+        """Write what *mark* makes of the author's file *path*, if it is a text and differs.
+
+        Returns the steps whose tick was set back. Raises EnvironmentRefused.
+        """
 
 
 class Places(Protocol):

@@ -380,24 +380,13 @@ def test_a_commit_is_found_by_its_token_and_only_by_it(project, repository):
 def test_an_attempt_becomes_one_commit_on_its_base(project, repository):
     base, workspace = project.tip(), repository.workspace("run", PLAIN)
     workspace.prepare(base)
-    write(workspace.path, **{"app.py": "print('new')\n", "extra.txt": "x\n"})
-    made = workspace.commit("[run] #1: say new\n", base=base)
+    write(workspace.path, **{"app.py": "print('new')\n", "extra.txt": "x\n", "plan.md": "no work\n"})
+    made = workspace.commit("[run] #1: say new\n", base=base, without=("plan.md", "other.md"))
     assert isinstance(made, Committed)
     assert made.files == ("app.py", "extra.txt")
-    assert made.dropped == ()
+    assert made.dropped == ("plan.md",)
     repository.keep(made.sha, REF, source=workspace)
     assert project.parents(made.sha) == (base,)
-
-
-def test_paths_that_are_no_work_stay_as_they_were(project, repository):
-    base, workspace = project.tip(), repository.workspace("run", PLAIN)
-    workspace.prepare(base)
-    write(workspace.path, **{"work.txt": "done\n", "plan.md": "all done\n", "app.py": "mine\n"})
-    made = workspace.commit("work", base=base, without=("plan.md", "app.py"))
-    assert isinstance(made, Committed)
-    assert (made.files, sorted(made.dropped)) == (("work.txt",), ["app.py", "plan.md"])
-    repository.keep(made.sha, REF, source=workspace)
-    assert repository.changed_files(base, made.sha) == ("work.txt",)
 
 
 def test_an_attempt_that_changed_nothing_makes_no_commit(project, repository):

@@ -49,6 +49,8 @@ FLOWS = ("server", "runs", "gate", "serve")
 LATE_IMPORTERS = {
     "src/irontree/agents/__init__.py",  # adapters, by name
     "src/irontree/repository/git.py",  # GitPython, with the first question
+    "src/irontree/domain/documents.py",  # few documents are workflow files, and few plans hold one
+    "src/irontree/services/views/workflow_run.py",
     "src/irontree/bootstrap.py",  # the template engine, and adapters by the configuration
     "src/irontree/forges/github_client.py",  # the HTTP client, with the first log
     "tasks/stages.py",  # blocks

@@ -7,8 +7,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from irontree.domain.checks import CheckResult, result_of
-from irontree.domain.workflow.step import Artifact
 from irontree.domain.workflow.verify import ArtifactCheck, Outcome
 
 _CHUNK: Final = 1024 * 1024
@@ -29,13 +27,6 @@ def judge_artifact(check: ArtifactCheck, root: Path) -> Outcome:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         return Outcome("fail", stderr=f"artifact cannot be read: {path}: {why}")
-
-
-def look_at(check: Artifact, workspace: Path) -> CheckResult:
-    """The same as a result, for the check of a step in a plan."""
-    found = judge_artifact(ArtifactCheck(check.path, check.kind, check.value), workspace)
-    output = found.stdout or found.stderr or found.reason
-    return result_of(check, "exited", 0 if found.end == "pass" else 1, seconds=0, output=output)
 
 
 def _is_within(place: Path, root: Path) -> bool:

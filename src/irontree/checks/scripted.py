@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from irontree.checks.artifact import look_at
+from irontree.checks.looking import look_at
 from irontree.domain.checks import CheckResult, result_of
 from irontree.domain.places import PlaceSpec
 from irontree.domain.plan import Shell

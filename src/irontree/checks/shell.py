@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from irontree.checks.artifact import look_at
+from irontree.checks.looking import look_at
 from irontree.domain.checks import CheckResult, result_of
 from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import Shell

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from irontree.domain.workflow.reading import MOST_BYTES as READ_BYTES
 from irontree.domain.workflow.report import report
-from irontree.domain.workflow.run import DRIVER, Change, Damaged, Run, run_as_json, run_from_json
+from irontree.domain.workflow.run import DRIVER, Change, Damaged, Run, run_as_json, run_from_json, run_id_of
 from irontree.errors import LogDamaged, Refused
-from irontree.files import Disk, disk_errors, locked, read_bytes
+from irontree.files import Disk, disk_errors, locked, read_beneath, read_bytes, swap
+
+if TYPE_CHECKING:
+    from irontree.domain.workflow.boxes import Ticked
 
 HOME: Final = ".hotl"
 STATES: Final = f"{HOME}/state"
@@ -103,6 +109,53 @@ class HotlRuns:
             change = decide(run)
             self._write(path, change.run, change.log)
         return change
+
+    def show(self, run: Run, log: Sequence[str]) -> None:
+        """Show a run that Iron Tree drives as it is now, with its event log; an id that another run has is not taken.
+
+        Raises EnvironmentRefused.
+        """
+        with self._locked():
+            self._hide()
+            begun = datetime.fromisoformat(run.started_at)
+            while not self._is_ours(run):
+                begun += timedelta(seconds=1)
+                run_id = run_id_of(run.workflow_slug, begun)
+                named = run.report_path.replace(f"{run.run_id}.md", f"{run_id}.md")
+                run = replace(run, run_id=run_id, report_path=named)
+            path = self._folder / STATES / f"{run.run_id}.json"
+            self._disk.write_durably(path, _bytes(to_json(run_as_json(run))))
+            self._disk.write_durably(self._report(path, run), _bytes(report(run, "", log)))
+
+    def tick(self, path: str, mark: Callable[[str], Ticked | None]) -> tuple[int, ...]:
+        """Write what *mark* makes of the file *path* of the folder, atomically.
+
+        A file that is not there, leads elsewhere or is no text is left alone. Returns the steps whose tick was set
+        back. Raises EnvironmentRefused.
+        """
+        place = self._folder / path
+        with self._locked():
+            data = read_beneath(self._folder, path, READ_BYTES + 1) or b""
+            try:
+                text = data.decode("utf-8")
+            except UnicodeDecodeError:
+                return ()
+            ticked = mark(text) if 0 < len(data) <= READ_BYTES else None
+            if ticked and ticked.text != text:
+                with disk_errors(place):
+                    swap(place, ticked.text.encode())
+        return ticked.set_back if ticked else ()
+
+    def _is_ours(self, run: Run) -> bool:
+        """Whether no other run has that id."""
+        path = self.state_file(run.run_id)
+        if path is None:
+            return True
+        try:
+            there = self.read(path)
+        except LogDamaged:
+            return False
+        return (there.more.get(DRIVER), there.workflow_path) == (run.more.get(DRIVER), run.workflow_path)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

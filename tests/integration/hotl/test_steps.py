@@ -18,7 +18,7 @@ from irontree.services.loops.loop import Loop
 from irontree.services.proposals.sources import propose
 from irontree.services.record import read_world
 from irontree.services.views.report import newest_results
-from tests.support.hotl import workflow
+from tests.support.hotl import call, workflow
 from tests.support.repositories import git
 from tests.support.store import StillClock
 from tests.support.world import TickingClock, drive, nobody
@@ -36,6 +36,7 @@ agent: {{command: [{agent}]}}
 verify: {{commands: [{{name: tests, run: "false"}}]}}
 publish: {{remote: origin, target_branch: main}}
 """
+STEPS = [f"loop: false\nverify: [[ -e texts-part-{number}.txt ]]" for number in (1, 2)]
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def begun(root: Path, *steps: str) -> Loop:
 
 
 def test_two_steps_from_the_file_to_done(root):
-    loop = begun(root, *(f"loop: false\nverify: [[ -e texts-part-{number}.txt ]]" for number in (1, 2)))
+    loop = begun(root, *STEPS)
     assert drive(opened(root), loop.id, nobody).reason == "goal_reached"
     states = read_world(opened(root)).states
     assert {key: str(state.phase) for key, state in states.items()} == dict.fromkeys(
@@ -80,8 +81,37 @@ def test_two_steps_from_the_file_to_done(root):
     assert sorted(changed) == [".gitignore", "texts-part-1.txt", "texts-part-2.txt"]
     with redirect_stdout(io.StringIO()):
         assert main(["-C", str(root), "audit"]) == 0
+    text = (root / NAME).read_text()
+    assert text.count("- [x] **Step") == 2
+    assert text.replace("- [x]", "- [ ]") == workflow(*STEPS)
     (told,) = {record.told.dropped for record in opened(root).log.read(2).records if record.told.dropped}
     assert told == (NAME,)
+
+
+def test_hotl_rt_shows_the_run_and_changes_nothing_of_it(root, monkeypatch):
+    loop = begun(root, "loop: false\nverify: [[ -e texts-part-1.txt ]]\ngate: human", "loop: false\nverify: false")
+    assert drive(opened(root), loop.id, nobody).reason == "fail_terminal"
+    monkeypatch.chdir(root)
+    (state,) = (root / ".hotl" / "state").glob("*.json")
+    kept = json.loads(state.read_text())
+    assert list(kept)[-2:] == ["driver", "loop_id"]
+    assert (kept["driver"], kept["loop_id"], kept["status"], kept["branch"]) == ("irontree", loop.id, "paused", "main")
+    assert [(step["status"], step["attempts"], step["issue_number"]) for step in kept["steps"]] == [
+        *(("done", 1, 2), ("failed", 1, 3))
+    ]
+    assert (kept["steps"][0]["gate_result"], kept["steps"][0]["gate_mode"]) == ("approved", "auto")
+    shown = call("summary", state.stem, "--json").json
+    assert (shown["completed_steps"], shown["failed_steps"]) == (1, 1)
+    before = state.read_bytes()
+    for command in (("step", 2, "retry"), ("step", 2, "start"), ("gate", 1, "rejected"), ("finalize",)):
+        refused = call(*command)
+        assert (refused.code, "Iron Tree drives the run" in refused.err) == (1, True)
+    assert state.read_bytes() == before
+    report = (root / ".hotl" / "reports" / f"{state.stem}.md").read_text()
+    for words in ("**Executor:** irontree", "→ Step 1: Part 1", "✓ Step 1: Done (1 attempt(s))", "✗ Step 2: Failed"):
+        assert words in report
+    assert "Gate Step 1: approved (auto)" in report
+    assert ".hotl" not in git(root, "status", "--porcelain")
 
 
 def test_what_git_ignores_is_no_artifact_and_the_person_is_told(root):

@@ -394,9 +394,14 @@ def unfinished(run: Run) -> tuple[str, ...]:
     return tuple(told)
 
 
+def log_line(at: datetime, what: str) -> str:
+    """A line of the event log."""
+    return f"**[{at.astimezone(UTC):%H:%M:%S}]** {what}"
+
+
 def _change(run: Run, at: datetime, *log: str, said: str, well: bool = True) -> Change:
     first, *more = log
-    return Change(run, (f"**[{at.astimezone(UTC):%H:%M:%S}]** {first}", *more), said, well)
+    return Change(run, (log_line(at, first), *more), said, well)
 
 
 # --- JSON

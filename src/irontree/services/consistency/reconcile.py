@@ -37,6 +37,7 @@ from irontree.services.questions.questions import Question, questions_of_issues
 from irontree.services.record import World, read_world, reports
 from irontree.services.views.history import say_issue_event, time_of
 from irontree.services.views.report import write_brief, write_projections
+from irontree.services.views.workflow_run import show_runs
 
 
 def repair(app: App) -> tuple[AuditFinding, ...]:
@@ -229,6 +230,7 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
     world = read_world(app)
     for state in world.states.values():
         write_projections(app, world, state)
+    show_runs(app, world, world.states.values())
     app.repository.back_up()
     return Reconciliation(
         restored,

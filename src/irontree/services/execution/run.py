@@ -38,6 +38,7 @@ from irontree.services.record import (
     transcript_folder,
 )
 from irontree.services.views.history import last_of, time_of
+from irontree.services.views.workflow_run import show_runs
 from irontree.services.work.preflight import (
     ANSWER_IT,
     GIVE_ACCESS,
@@ -146,6 +147,8 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
     meta = {"base_sha": base, **({"fork_point": fork_point} if fork_point != base else {}), "token": token}
     state = record(app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta=meta)
+    if node.step:
+        show_runs(app, read_world(app), (state,))
     tree_of = _earlier_tree(ready, base, salvaged)
     attempt = _RunningAttempt(ready, state, plan, node, base, workspace, allowance, tree_of)
     try:

@@ -37,6 +37,7 @@ from irontree.services.questions.questions import Question, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.overview import named, waits_for
 from irontree.services.views.report import write_projections
+from irontree.services.views.workflow_run import show_runs
 from irontree.services.work.preflight import block, block_for, taken_back
 
 
@@ -142,6 +143,7 @@ def catch_up(app: App) -> None:
     for state in due:
         deliver(app, world, state.issue_number)
         write_projections(app, world, state)
+    show_runs(app, world, due)
     tell_halts(app, world)
     if due:
         app.repository.back_up()
@@ -254,6 +256,7 @@ def follow_up(app: App, state: TaskState) -> None:
     if state.request:
         lift_draft(app, state)
     write_projections(app, world, state)
+    show_runs(app, world, (state,))
 
 
 def stop_at(app: App, issue_number: int, reason: str) -> TaskState:

@@ -1,0 +1,188 @@
+"""A run that Iron Tree drives, as `.hotl` shows it: made from the log alone, and never read back (docs/hotl.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
+
+from irontree.domain.checks import CheckReport
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.plan import PlanNode
+from irontree.domain.state import Phase, TaskState
+from irontree.domain.timestamps import moment
+from irontree.domain.workflow.run import DRIVER, Place, Run, RunStatus, RunStep, StepStatus, begin, iso, log_line
+from irontree.domain.workflow.step import NO_VERIFY, StepSpec
+from irontree.domain.workflow.verify import REVIEW_REQUIRED, kept_output
+from irontree.domain.workflow.workflow import Workflow
+
+DRIVEN: Final = "irontree"
+"""What a state says of its driver, and what its executor is."""
+_STATUS: Final[dict[Phase, StepStatus]] = {
+    Phase.RUNNING: "in_progress",
+    Phase.COMMITTED: "in_progress",
+    Phase.TERMINAL: "failed",
+    Phase.VERIFIED: "done",
+    Phase.DONE: "done",
+}
+"""What is not here is blocked, but READY."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """One step in the log: its node, its issue, what happened to it, and its newest results."""
+
+    node: PlanNode
+    step: StepSpec
+    state: TaskState
+    records: Sequence[Record[IssueEvent]]
+    results: CheckReport | None = None
+    skipped: bool = False
+
+
+class Mirrored(NamedTuple):
+    """The run, and the lines of its report's event log."""
+
+    run: Run
+    log: tuple[str, ...]
+
+
+def mirror(
+    workflow: Workflow, place: Place, begun: datetime, steps: Sequence[Worked], loop: tuple[str, str]
+) -> Mirrored:
+    """The run of *workflow* that began then; *loop* is the id of its loop, and where that stands."""
+    run, loop_id = begin(workflow, place, begun), loop[0]
+    by_number = {worked.step.number: worked for worked in steps}
+    shown = tuple(_step(step, by_number[step.number]) if step.number in by_number else step for step in run.steps)
+    happened = sorted(
+        ((at, worked, record) for worked in steps for record in worked.records if (at := moment(record.told.time))),
+        key=lambda each: each[0],
+    )
+    ended = all(step.status == "done" for step in shown)
+    last = max((at for at, _, _ in happened), default=begun)
+    log = [log_line(at, line) for at, worked, record in happened for line in _lines(worked, record)]
+    run = replace(
+        run,
+        steps=shown,
+        status=_standing(shown, steps, loop[1]),
+        current_step=next((step.number for step in shown if step.status != "done"), shown[-1].number),
+        last_update=iso(last),
+        completed_at=iso(last) if ended else None,
+        more={DRIVER: DRIVEN, "loop_id": loop_id},
+    )
+    return Mirrored(run, (*log, *((log_line(last, "Run finalized: completed"),) if ended else ())))
+
+
+def _standing(shown: Sequence[RunStep], steps: Sequence[Worked], loop: str) -> RunStatus:
+    if all(step.status == "done" for step in shown):
+        return "completed"
+    if loop == "cancelled":
+        return "abandoned"
+    if any(worked.state.phase in (Phase.PENDING, Phase.TERMINAL) and not worked.skipped for worked in steps):
+        return "paused"
+    return "blocked" if any(step.status == "blocked" for step in shown) else "running"
+
+
+def _step(step: RunStep, worked: Worked) -> RunStep:
+    state, reason = worked.state, _reason(worked)
+    gate = _gate(worked)
+    return replace(
+        step,
+        status=_status(worked),
+        attempts=state.attempt_count,
+        max_iterations=max(step.max_iterations, state.total_attempts),
+        started_at=_last(worked, "run_started"),
+        completed_at=_last(worked, "verify_passed", "checkup_accept_recorded") if state.phase in _ENDED else None,
+        verify={**step.verify, **_outcome(worked)},
+        gate_result=gate[0] if gate else None,
+        gate_mode=gate[1] if gate else None,
+        block_reason=reason or None,
+        more={"issue_number": state.issue_number},
+    )
+
+
+_ENDED: Final = (Phase.VERIFIED, Phase.DONE)
+
+
+def _status(worked: Worked) -> StepStatus:
+    if worked.skipped and worked.state.phase not in _ENDED:
+        return "blocked"
+    if worked.state.phase is Phase.READY:
+        return "failed" if worked.state.attempt_count else "pending"
+    return _STATUS.get(worked.state.phase, "blocked")
+
+
+def _reason(worked: Worked) -> str:
+    """Why a blocked step is; empty for any other."""
+    if _status(worked) != "blocked":
+        return ""
+    told = worked.records[-1].told
+    why = "; ".join(filter(None, told.why))
+    if worked.skipped:
+        return "skipped"
+    if worked.state.phase is Phase.PENDING:
+        return f"{REVIEW_REQUIRED}: {why}"
+    return why or worked.state.blocking_check or worked.state.problem or str(worked.state.phase)
+
+
+def _outcome(worked: Worked) -> dict[str, Any]:
+    """Whether its checks passed at its newest commit, and what they printed: it is one stream."""
+    phase, found = worked.state.phase, worked.results
+    if phase in (Phase.RUNNING, Phase.COMMITTED) or not worked.state.attempt_count:
+        return {}
+    passed = True if phase in _ENDED else None if phase is Phase.PENDING else not (found and found.failed)
+    printed = "\n".join(filter(None, (result.output.rstrip("\n") for result in found.results))) if found else ""
+    return {"passed": passed, "stdout": kept_output(printed) if found and found.results else None}
+
+
+def _gate(worked: Worked) -> tuple[Literal["approved", "rejected"], Literal["human", "auto"]] | None:
+    """The decision of its gate that stands: an attempt that was made since takes it back."""
+    if worked.step.gate != "human":
+        return None
+    for record in reversed(worked.records):
+        event, told = record.event.event, record.told
+        if event == "run_started":
+            return None
+        if event == "checkup_accept_recorded":
+            return "approved", "human"
+        if event == "verify_passed" and told.gate:
+            return "approved", "auto"
+        if event.startswith("verify_failed") and told.note:
+            return "rejected", "human"
+    return None
+
+
+def _last(worked: Worked, *events: str) -> str | None:
+    found = next((record for record in reversed(worked.records) if record.event.event in events), None)
+    at = moment(found.told.time) if found else None
+    return iso(at) if at else None
+
+
+def _lines(worked: Worked, record: Record[IssueEvent]) -> Iterator[str]:
+    """What upstream's event log says of it."""
+    event, told = record.event, record.told
+    step = f"Step {worked.step.number}"
+    tried = f"{event.attempt_count} attempt(s)"
+    match event.event:
+        case "run_started" if event.attempt_count == 1:
+            yield f"→ {step}: {worked.node.title}"
+        case "run_started":
+            yield f"↻ {step}: Retrying ({event.attempt_count}/{1 + event.max_retry_count})"
+        case "verify_passed":
+            yield f"✓ {step}: Done ({'no verify, ' if NO_VERIFY in told.reasons else ''}{tried})"
+            if told.gate:
+                yield f"Gate {step}: approved (auto)"
+        case "verify_failed_retryable" | "verify_failed_terminal" if told.note:
+            yield f"Human review for {step}: rejected (human)"
+        case "verify_failed_retryable" | "verify_failed_terminal":
+            yield f"✗ {step}: Failed ({tried})"
+        case "verify_pending_acceptance":
+            yield f"✗ {step}: Blocked ({REVIEW_REQUIRED}: {'; '.join(told.reasons)})"
+        case "checkup_accept_recorded":
+            yield f"Human review for {step}: approved (human)"
+            yield f"✓ {step}: Done ({tried})"
+        case "checkup_preflight_blocked":
+            yield f"✗ {step}: Blocked — {'; '.join(told.why)}"
+        case _:
+            pass

@@ -1,0 +1,78 @@
+"""Runs that Iron Tree drives, in the folder of `hotl-rt`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from irontree.domain.workflow.boxes import Ticked, with_boxes
+from irontree.domain.workflow.compile import read_workflow
+from irontree.domain.workflow.lint import interpret_linted
+from irontree.domain.workflow.reading import read
+from irontree.domain.workflow.run import Place, Run, begin
+from irontree.errors import Refused
+from irontree.store.hotl_runs import HotlRuns
+from tests.support.hotl import workflow
+
+NAME = "hotl-workflow-rate.md"
+TEXT = workflow("loop: false\nverify: pytest")
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+OURS = {"driver": "irontree", "loop_id": "x"}
+
+
+def a_run(folder: Path, name: str = NAME) -> Run:
+    flow, _ = interpret_linted(read(TEXT))
+    top = str(folder)
+    return begin(flow, Place(f"{top}/{name}", f"{top}/{name}", top, top, f"{top}/.hotl/reports"), AT)
+
+
+def marking(*done: int) -> Callable[[str], Ticked | None]:
+    return partial(with_boxes, source=read_workflow(TEXT.encode(), NAME).source, done=done)
+
+
+def test_a_run_is_shown_again_in_its_place(tmp_path):
+    runs, run = HotlRuns(tmp_path), replace(a_run(tmp_path), more=OURS)
+    runs.show(run, ["**[03:04:05]** one"])
+    runs.show(replace(run, status="completed"), ["**[03:04:05]** two"])
+    (state,) = runs.states
+    assert (state.stem, runs.read(state).status) == ("rate-20260102T030405Z", "completed")
+    report = (tmp_path / ".hotl" / "reports" / f"{state.stem}.md").read_text()
+    assert "one" not in report
+    assert report.endswith("**[03:04:05]** two\n")
+    with pytest.raises(Refused, match="Iron Tree drives the run"):
+        runs.change(state, lambda _: pytest.fail("it was asked"))
+
+
+def test_an_id_that_another_run_has_is_not_taken(tmp_path):
+    runs, other = HotlRuns(tmp_path), a_run(tmp_path)
+    runs.begin(lambda: other)
+    runs.show(replace(a_run(tmp_path), more=OURS), [])
+    first, second = runs.states
+    assert runs.read(first) == other
+    assert (second.stem, runs.read(second).run_id) == ("rate-20260102T030406Z", "rate-20260102T030406Z")
+    assert (tmp_path / ".hotl" / "reports" / f"{second.stem}.md").is_file()
+
+
+def test_a_file_keeps_its_mode_and_its_line_ends(tmp_path):
+    path = tmp_path / NAME
+    path.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    assert HotlRuns(tmp_path).tick(NAME, marking(1)) == ()
+    assert path.read_bytes() == TEXT.replace("- [ ]", "- [x]").replace("\n", "\r\n").encode()
+    assert HotlRuns(tmp_path).tick(NAME, marking()) == (1,)
+    assert path.read_bytes() == TEXT.replace("\n", "\r\n").encode()
+
+
+def test_what_leads_elsewhere_or_is_no_text_is_left_alone(tmp_path):
+    runs = HotlRuns(tmp_path)
+    assert runs.tick(NAME, marking(1)) == ()
+    (tmp_path / "other.md").write_text(TEXT)
+    (tmp_path / NAME).symlink_to("other.md")
+    assert runs.tick(NAME, marking(1)) == ()
+    assert (tmp_path / "other.md").read_text() == TEXT
+    (tmp_path / "bytes.md").write_bytes(b"\xff\xfe")
+    assert runs.tick("bytes.md", marking(1)) == ()
