@@ -851,8 +851,9 @@ class Repository(Protocol):
         """What of the user's checkout work starts without; `.mino/` and *exempt* paths do not count."""
 
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
-        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote.
+        """The commit new work starts from: the remote target's tip (fetched), the local branch, or `branch_from`.
 
+        The first of these that is there. What the remote lacks is made by the first publication.
         Raises PublicationRefused if the remote had the branch and has it no more, unless it is our *own*: those are
         deleted when they were merged.
         """
@@ -887,6 +888,7 @@ class Repository(Protocol):
     def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
         """Push *sha* to the target, which must contain *onto*, the tip that *sha* was checked on top of (R5).
 
+        A target with `branch_from` is made if it was never there. One that is there is never replaced.
         On a branch of our own, *onto* is `None`. Raises RemoteUnavailable or PublicationRefused.
         """
 
