@@ -27,6 +27,7 @@ from irontree.domain.places import PlaceSpec, SandboxKind
 from irontree.domain.plan import Plan, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.spending import Spending
+from irontree.domain.workflow.checkout import Checkout as UserCheckout
 
 
 class Clock(Protocol):
@@ -849,6 +850,18 @@ class Repository(Protocol):
 
     def checkout(self, policy: PublishPolicy, *, exempt: Sequence[str] = ()) -> Checkout:
         """What of the user's checkout work starts without; `.mino/` and *exempt* paths do not count."""
+
+    def user_checkout(self, remote: str | None) -> UserCheckout:
+        """What git says of the user's checkout, by which the branch of a workflow is chosen.
+
+        With the branches of *remote*, as last fetched; `.mino/` does not count.
+        """
+
+    def switch(self, branch: str, start: str) -> str | None:
+        """Put the user's checkout, at commit *start*, on *branch*, made there; returns why it stays, or `None`.
+
+        No file of it changes. One that is cut off is finished by the next driver.
+        """
 
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         """The commit new work starts from: the remote target's tip (fetched), the local branch, or `branch_from`.

@@ -14,6 +14,7 @@ from pathlib import Path
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.secrets import known_secrets
+from irontree.domain.workflow.checkout import Checkout as UserCheckout
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import (
     BackupFailure,
@@ -104,6 +105,8 @@ class MemoryRepository:
     backup_failed: BackupFailure | None = None
     backup_damaged: str = ""
     locks_left: tuple[LeftLock, ...] = ()
+    stands_on: str = "main"
+    """The branch that the user has checked out."""
     _workspaces: dict[str, MemoryWorkspace] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,6 +133,20 @@ class MemoryRepository:
         stands = self.refs.get(_head(policy.target_branch), self.refs[_head("main")])
         changed = _changed(self.commits[stands].files, read_files(self.root))
         return Checkout(self._tip(policy), uncommitted=tuple(path for path in changed if path not in exempt))
+
+    def user_checkout(self, remote: str | None) -> UserCheckout:
+        """The user is on `stands_on`; all else is as it was last fetched."""
+        top, head = str(self.root.resolve()), self.refs[_head(self.stands_on)]
+        here = {name.removeprefix(_head("")) for name in self.refs if name.startswith(_head(""))}
+        names = frozenset({*here, *(self.remote if remote else ())})
+        dirty = _changed(self.commits[head].files, read_files(self.root))
+        return UserCheckout(top, top, head, self.stands_on, branches=names, dirty=dirty)
+
+    def switch(self, branch: str, start: str) -> str | None:
+        if self.refs.setdefault(_head(branch), start) != start:
+            return f"there is a branch {branch} already"
+        self.stands_on = branch
+        return None
 
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         self._talk(policy)

@@ -303,7 +303,7 @@ def _half_moved(move: Move) -> Blocker:
     """For a move that could not be settled: what it changed must not pass for changes of the user."""
     return Blocker(
         "checkout-half-moved",
-        f"the fast-forward of {move.worktree} to {move.after[:12]} was cut off",
+        f"the {'switch' if move.leaves else 'fast-forward'} of {move.worktree} to {move.after[:12]} was cut off",
         "commit nothing there: `irontree checkup repair` finishes or undoes it, and leaves your own changes alone",
     )
 

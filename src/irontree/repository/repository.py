@@ -12,6 +12,7 @@ from pathlib import Path
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.secrets import known_secrets
+from irontree.domain.workflow.checkout import Checkout as UserCheckout
 from irontree.errors import ConfigRefused, EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import (
     BackupFailure,
@@ -28,7 +29,7 @@ from irontree.ports import (
 )
 from irontree.processes import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
-from irontree.repository import backup, publication
+from irontree.repository import backup, publication, worktrees
 from irontree.repository.backup import LOG_REF, OURS
 from irontree.repository.checkout import changed_paths, without
 from irontree.repository.copying import texts_of
@@ -259,6 +260,14 @@ class GitRepository:
             detached=self.current_branch() is None,
             uncommitted=without(changed_paths(self.git), (STATE_FOLDER, *exempt)),
         )
+
+    def user_checkout(self, remote: str | None) -> UserCheckout:
+        """What a workflow's branch is chosen by; see the port."""
+        return worktrees.user_checkout(self.git, remote)
+
+    def switch(self, branch: str, start: str) -> str | None:
+        """Put the user's checkout, which is at *start*, on *branch*; see the port."""
+        return self._moving.switch(branch, start)
 
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         """The commit new work starts from; see the port. Raises RemoteUnavailable, PublicationRefused, NoSuchBranch."""
