@@ -90,8 +90,8 @@ class Adapters:
         """The current configuration of everything that is subject to approval (R6).
 
         A remote and a target branch that it does not name are the *approved* ones: checking out another branch in
-        mid-work is not a change. Raises ConfigRefused, and EnvironmentRefused on a detached HEAD if no branch was
-        approved.
+        mid-work is not a change. A branch of a plan's own stays, whatever the file names. Raises ConfigRefused, and
+        EnvironmentRefused on a detached HEAD if no branch was approved.
         """
         config, repository = self.config, self.repository
         remote = approved.remote if approved else default_remote(repository.remotes())
@@ -103,7 +103,8 @@ class Adapters:
             )
         policy = config.policy(remote, branch, self.places.best)
         reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
-        return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers})
+        publish = policy.publish.where(approved)
+        return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers, "publish": publish})
 
     @property
     def _location(self) -> Location | None:

@@ -179,6 +179,8 @@ class WorkspaceSection(Section, WorkspacePolicy):
 class Publish(Section, PublishPolicy):
     """Where verified code goes."""
 
+    branch_from: ClassVar[None] = None  # type: ignore[misc]  # no key of the file
+    merge_into: ClassVar[None] = None  # type: ignore[misc]
     remote: RefName | None = Field(
         default=None,
         description="Unset: `origin`, else the first one, at the first approval; without any, publication is local.",

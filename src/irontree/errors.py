@@ -10,6 +10,7 @@
     │   ├── NotEligible                this step is not legal for this issue now
     │   │   ├── NothingToDo            all that was named is done, or is not there
     │   │   └── NeedsBreakdown         the issue is composite, and has to be split first
+    │   ├── BranchUndecided            somebody has to choose the branch of a workflow first
     │   ├── Busy                       somebody else holds the lock
     │   └── ConfigRefused              .mino/config.yml does not say what it must
     ├── EnvironmentRefused             the machine or the repository is not ready (git, disk, tools)
@@ -82,6 +83,14 @@ class NeedsBreakdown(NotEligible):
     def __init__(self, message: str, *, number: int, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.number = number
+
+
+class BranchUndecided(Refused):
+    """Where a workflow is worked on is for a person to say; *choices* are what to say, each with what it means."""
+
+    def __init__(self, message: str, *, choices: tuple[tuple[str, str], ...], remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.choices = choices
 
 
 class Busy(Refused):

@@ -39,6 +39,7 @@ from irontree.domain.places import PlaceSpec, SandboxKind
 from irontree.domain.plan import Plan, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.spending import Spending
+from irontree.domain.workflow.checkout import Checkout as UserCheckout
 from irontree.domain.workflow.step import Artifact, Command
 
 if TYPE_CHECKING:
@@ -868,9 +869,22 @@ class Repository(Protocol):
     def checkout(self, policy: PublishPolicy, *, exempt: Sequence[str] = ()) -> Checkout:
         """What of the user's checkout work starts without; `.mino/` and *exempt* paths do not count."""
 
-    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
-        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote.
+    def user_checkout(self, remote: str | None) -> UserCheckout:
+        """What git says of the user's checkout, by which the branch of a workflow is chosen.
 
+        With the branches of *remote*, as last fetched; `.mino/` does not count.
+        """
+
+    def switch(self, branch: str, start: str) -> str | None:
+        """Put the user's checkout, at commit *start*, on *branch*, made there; returns why it stays, or `None`.
+
+        No file of it changes. One that is cut off is finished by the next driver.
+        """
+
+    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
+        """The commit new work starts from: the remote target's tip (fetched), the local branch, or `branch_from`.
+
+        The first of these that is there. What the remote lacks is made by the first publication.
         Raises PublicationRefused if the remote had the branch and has it no more, unless it is our *own*: those are
         deleted when they were merged.
         """
@@ -905,6 +919,7 @@ class Repository(Protocol):
     def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
         """Push *sha* to the target, which must contain *onto*, the tip that *sha* was checked on top of (R5).
 
+        A target with `branch_from` is made if it was never there. One that is there is never replaced.
         On a branch of our own, *onto* is `None`. Raises RemoteUnavailable or PublicationRefused.
         """
 

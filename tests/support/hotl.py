@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from irontree.cli.hotl import main
+from irontree.domain.requirements.markdown import Findings
+from irontree.domain.workflow.reading import read
+from irontree.domain.workflow.workflow import Workflow, interpret
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "hotl"
 STEP = "- [ ] **Step {number}: {name}**\naction: Do it\n{fields}\n"
@@ -111,3 +114,9 @@ def workflow(*steps: str, front: str = "risk_level: low\nauto_approve: true") ->
     head = f"---\nintent: Try it\nsuccess_criteria: It works\n{front}\n---\n\n"
     made = (STEP.format(number=at, name=f"Part {at}", fields=fields) for at, fields in enumerate(steps, 1))
     return head + "\n".join(made)
+
+
+def parsed(front: str = "risk_level: low", *steps: str) -> Workflow:
+    """A file of these steps, as it is read."""
+    written = read(workflow(*steps, front=front))
+    return interpret(written, Findings(range(1, len(written.lines) + 1)))

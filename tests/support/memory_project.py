@@ -71,6 +71,21 @@ class MemoryProject:
         branches[name] = self.parents(branches[name])[0]
         return branches[name]
 
+    def begin_elsewhere(self, policy: PublishPolicy) -> str:
+        found = self.repository
+        tip = found.add(Commit({**found.commits[self.tip()].files, "theirs": b"theirs"}, (self.tip(),), "theirs"))
+        if policy.remote:
+            found.remote[policy.target_branch] = tip
+        else:
+            found.refs[f"refs/heads/{policy.target_branch}"] = tip
+        return tip
+
+    def delete_branch(self, policy: PublishPolicy) -> None:
+        if policy.remote:
+            del self.repository.remote[policy.target_branch]
+        else:
+            del self.repository.refs[f"refs/heads/{policy.target_branch}"]
+
     def delete_target(self) -> None:
         del self.repository.remote["main"]
 

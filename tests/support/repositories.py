@@ -124,6 +124,17 @@ class Project:
         git(self.root, "reset", "--quiet", "--hard", "main~")
         return self.tip()
 
+    def begin_elsewhere(self, policy: PublishPolicy) -> str:
+        """Somebody else makes the target, with a commit of theirs; its tip."""
+        made = git(self.root, "commit-tree", "-p", head(self.root), "-m", "theirs", head(self.root) + "^{tree}")
+        where = self.remote if policy.remote else self.root
+        git(where, "fetch", "--quiet", str(self.root), f"{made}:refs/heads/{policy.target_branch}")
+        return made
+
+    def delete_branch(self, policy: PublishPolicy) -> None:
+        """Somebody deletes the target where it is published."""
+        git(self.remote if policy.remote else self.root, "update-ref", "-d", f"refs/heads/{policy.target_branch}")
+
     def delete_target(self) -> None:
         git(self.remote, "update-ref", "-d", "refs/heads/main")
 

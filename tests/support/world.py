@@ -250,13 +250,16 @@ class Scene:
             checks=lambda: self.checks,
             clock=self.clock,
             renderer=self.renderer,
-            policy=lambda _: self.policy,
+            policy=self.todays_policy,
             allow=self.allow,
             preferences=lambda: self.preferences,
             origin=Origin("ada", "command"),
             progress=self.notes,
             cancel=self.cancel,
         )
+
+    def todays_policy(self, approved: PublishPolicy | None) -> ExecutionPolicy:
+        return self.policy.model_copy(update={"publish": self.policy.publish.where(approved)})
 
     def allow(self, rules: Sequence[PermissionRule]) -> None:
         agent = self.policy.agent

@@ -340,7 +340,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
             yield check
         case ast.Call(func=ast.Name(id="block"), args=[_, _, ast.Constant(value=str(check)), *_]):
             yield check
-        case ast.Assign(targets=[ast.Name(id="STALE_LOCK")], value=ast.Constant(value=str(check))):
+        case ast.Assign(targets=[ast.Name(id="STALE_LOCK" | "BRANCH_APPEARED")], value=ast.Constant(value=str(check))):
             yield check
         case ast.AnnAssign(
             target=ast.Name(

@@ -414,6 +414,7 @@ def test_the_approval_says_whether_notes_go_into_the_documents_and_where(mode, l
 
 
 FOLLOWS = "Where you have that branch checked out, your checkout is fast-forwarded"
+OWN = PublishPolicy(remote="origin", target_branch="main").on_own_branch("hotl/a", "1" * 40)
 STAYS = "Your branches and your checkout stay where they are: `git pull` brings what was merged."
 
 
@@ -423,6 +424,18 @@ STAYS = "Your branches and your checkout stay where they are: `git pull` brings 
         (PublishPolicy(target_branch="main"), "moves the local branch `main`; nothing is pushed", FOLLOWS),
         (PublishPolicy(remote="origin", target_branch="main"), "is pushed to `main` of `origin`", FOLLOWS),
         (PublishPolicy(mode="pull_request", remote="origin", target_branch="main"), "proposed for `main`", STAYS),
+        (
+            OWN,
+            "in place of `main`. It starts from commit `111111111111`: the first task that passes makes it.",
+            FOLLOWS,
+        ),
+        (OWN, "is pushed to `hotl/a` of `origin`", FOLLOWS),
+        (
+            OWN.model_copy(update={"mode": "pull_request"}),
+            "One request to merge it there is opened when all is",
+            FOLLOWS,
+        ),
+        (OWN.model_copy(update={"branch_from": None}), "is this plan's own, in place of `main`.\n", FOLLOWS),
     ],
 )
 def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: str, checkout: str):
@@ -430,7 +443,7 @@ def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: st
     shown = approval_shown(tasks=(), policy=settings, loop_mode=False, questions=(), loop_id="")
     assert line in shown
     assert checkout in shown
-    assert (FOLLOWS in shown) is (publish.mode == "direct")
+    assert (FOLLOWS in shown) is publish.pushes
     assert ("stop it, and you are asked" in shown) is (publish.remote is None)
     assert ("Your other branches stay" in shown) is bool(publish.remote and publish.mode == "direct")
     assert "If `package.json` appears" in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Final
 from irontree.app import App
 from irontree.cli.ahead import show_ahead
 from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
-from irontree.cli.console import show_markdown
+from irontree.cli.console import Console, show_markdown
 from irontree.cli.context import Context, Verb
 from irontree.cli.drive import APPROVE, Drive, ask_for_approval, local_server, show_plan, show_published
 from irontree.cli.parser import OK, UsageError, argument
@@ -24,9 +25,10 @@ from irontree.domain.gates import Gate
 from irontree.domain.graph import Graph
 from irontree.domain.plan import Plan
 from irontree.domain.text import nearest, one_line, shell_path
-from irontree.errors import NotEligible
+from irontree.errors import BranchUndecided, NotEligible
 from irontree.services.answers.answers import between_steps
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
+from irontree.services.answers.following import put_on_branch
 from irontree.services.execution.trial import top_level
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_plan
@@ -126,10 +128,30 @@ def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
 
 
 def _of_document(context: Context, app: App, document: Path) -> Proposal:
+    """What the document proposes; at a terminal, somebody is asked for the branch of a workflow if that is open."""
+    try:
+        return _on_branch(context, app, document, context.options.branch)
+    except BranchUndecided as undecided:
+        if context.options.json or not sys.stdin.isatty():
+            raise
+        return _on_branch(context, app, document, ask_for_branch(context.console, undecided))
+
+
+def ask_for_branch(console: Console, undecided: BranchUndecided, read: Callable[[str], str] = input) -> str:
+    """The branch that is typed; Enter alone is what is recommended. Raises *undecided* at the end of input."""
+    console.write(f"{undecided.message}\n")
+    recommended = undecided.choices[0][0]
+    try:
+        return read(f"Branch? [{recommended}] ").strip() or recommended
+    except EOFError:
+        raise undecided from None
+
+
+def _on_branch(context: Context, app: App, document: Path, branch: str) -> Proposal:
     options = context.options
     choices = ApprovalChoices(reopen_done=options.reopen_changed, keep_removed=options.keep_removed)
     words = " ".join(options.intent)
-    return propose(app, document, loop_mode=not options.stepwise, choices=choices, intent=words)
+    return propose(app, document, loop_mode=not options.stepwise, choices=choices, intent=words, branch=branch)
 
 
 def _of_issues(context: Context, app: App, intent: Issues | OpenIssues) -> Proposal:
@@ -167,6 +189,8 @@ def _show_prompts(context: Context, app: App, proposal: Proposal) -> int:
 def _require_fit(options: argparse.Namespace, *, of_issues: bool) -> None:
     if of_issues and (options.keep_removed or options.reopen_changed):
         raise UsageError("--keep-removed and --reopen-changed are for the changes of a document: leave them out")
+    if of_issues and options.branch:
+        raise UsageError("--branch says where a workflow file is worked on: leave it out")
     if options.json and not (options.plan or options.what_if):
         raise UsageError("--json goes with --plan or --what-if")
     if options.prompts and (not options.plan or options.json):
@@ -202,6 +226,7 @@ def _approve_and_drive(context: Context, app: App, find: FindProposal, prepared:
         )
         with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):
             loop = approve(app, proposal, proposal.name, app.origin.actor)
+            _put_on_branch(context, app, proposal)
         return Drive(app, server, context.console, list(prepared), detach=options.detach).drive(loop.id)
 
 
@@ -219,9 +244,24 @@ def _stepwise(context: Context, app: App, proposal: Proposal) -> int:
         )
         with between_steps(app, _doing(proposal), wait_seconds=WAIT_SECONDS):
             published = approve_stepwise(app, proposal, proposal.name, app.origin.actor)
+            _put_on_branch(context, app, proposal)
         if proposal.draft.whole:
             tasks = [(number, status, node) for node, number, status in published]
     return show_published(context, tasks)
+
+
+def _put_on_branch(context: Context, app: App, proposal: Proposal) -> None:
+    """Have the checkout follow a workflow that asks for it, if the approval was given on a terminal in it."""
+    if proposal.draft.switches:
+        is_here = sys.stdin.isatty() and is_in_checkout(context.folder, app.repository.root)
+        if told := put_on_branch(app, proposal.draft.policy.publish, is_here=is_here):
+            context.console.note(told)
+
+
+def is_in_checkout(folder: Path, root: Path) -> bool:
+    """Whether *folder* is in the checkout at *root* itself, and not in a worktree or a repository below it."""
+    above = (folder.resolve(), *folder.resolve().parents)
+    return next((each for each in above if (each / ".git").exists()), None) == root.resolve()
 
 
 def _doing(proposal: Proposal) -> str:
@@ -301,6 +341,12 @@ VERBS: Final = {
         argument("--what-if", action="store_true", help="show the steps that would follow; touch nothing"),
         argument("--json", action="store_true", help="with --plan or --what-if: the machine form"),
         APPROVE,
+        argument(
+            "--branch",
+            metavar="BRANCH",
+            default="",
+            help="of a workflow file: isolated (a new hotl/SLUG), here (the branch you are on), or a new NAME",
+        ),
         *FOLLOWED,
         argument("--keep-removed", action="store_true", help="keep open tasks that the document lost, uncancelled"),
         argument("--reopen-changed", action="store_true", help="begin finished tasks again whose text changed"),

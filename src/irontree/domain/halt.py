@@ -279,6 +279,7 @@ CONCERN_ALL: Final = {
     "agent-sandbox": "The agent's own sandbox does not work here",
     "agent-unreachable": "The agent cannot reach its service",
     "authentication": "The remote asks for a login that nobody can give here",
+    "branch-appeared": "Somebody else has made the branch of this work",
     "branch-name-taken": "Another branch takes the name of this one",
     "budget-unreadable": "What the agent spends cannot be measured",
     "checks-red-before": "The checks do not work without any change",

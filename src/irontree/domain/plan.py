@@ -17,7 +17,7 @@ from irontree.domain.gates import Gates
 from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import Placed
 from irontree.domain.task_types import TaskType
-from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Shape, SpecRevision, TaskKey, Value
+from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Sha, Shape, SpecRevision, TaskKey, Value
 from irontree.domain.workflow.step import StepSpec
 
 
@@ -227,6 +227,10 @@ class PublishPolicy(Value):
         "`{number}` and `{key}` are filled in, and the criteria stand below it. Unset: `[run] #{number}: {title}`, "
         "and no criteria.",
     )
+    branch_from: Sha | None = Field(default=None, exclude_if=_is_unset)
+    """The commit that the target starts from as long as it does not exist: the first publication makes it."""
+    merge_into: str | None = Field(default=None, exclude_if=_is_unset)
+    """The branch that the target stands in for, if it is a plan's own: there its work goes in the end, as a whole."""
 
     @field_validator("subject")
     @classmethod
@@ -236,9 +240,28 @@ class PublishPolicy(Value):
             raise ValueError("one line is expected, with {title} in it, and in braces {kind}, {number} and {key} alone")
         return subject
 
+    @property
+    def pushes(self) -> bool:
+        """Whether verified code is pushed to the target: a plan's own branch is proposed as a whole, if at all."""
+        return self.mode == "direct" or self.merge_into is not None
+
     def on_branch(self, branch: str) -> PublishPolicy:
         """The same for another branch, which is pushed to directly: that of a request."""
-        return self.model_copy(update={"mode": "direct", "target_branch": branch})
+        return self.model_copy(
+            update={"mode": "direct", "target_branch": branch, "branch_from": None, "merge_into": None}
+        )
+
+    def on_own_branch(self, branch: str, branch_from: str | None = None) -> PublishPolicy:
+        """The same for a plan's own branch, which starts at *branch_from* if that is given and it is not there yet."""
+        own = {"target_branch": branch, "branch_from": branch_from, "merge_into": self.target_branch}
+        return self.model_copy(update=own)
+
+    def where(self, approved: PublishPolicy | None) -> PublishPolicy:
+        """These settings with the branch that *approved* has of its own, if any: the configuration never names that."""
+        if approved is None or approved.merge_into is None:
+            return self
+        kept = ("target_branch", "branch_from", "merge_into")
+        return self.model_copy(update={name: getattr(approved, name) for name in kept})
 
 
 def default_remote(remotes: tuple[str, ...]) -> str | None:

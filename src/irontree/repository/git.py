@@ -430,7 +430,7 @@ _REFUSALS = (
 )
 # The remote is there, but another push was faster or the connection broke: a retry may work.
 _TRANSIENT = re.compile(
-    r"cannot lock ref(?!.*exists; cannot create)|failed to (update|lock) ref|could not resolve host"
+    r"cannot lock ref|failed to (update|lock) ref|could not resolve host"
     r"|connection (timed out|refused|reset|closed)"
     r"|requested url returned error: (429|5\d\d)|early eof|operation timed out|network is unreachable|hung up",
     re.IGNORECASE,
@@ -466,7 +466,8 @@ def remote_failure(what: str, output: str) -> RemoteFailed:
         there = os.path.normpath(locked["lock"])
         stays = "if it stays there and no git is at work in that repository, remove the file"
         return RemoteUnavailable(f"{what}: the remote is locked by {there}; {stays}", remedy="remove it, then repeat")
-    for refusal in () if _TRANSIENT.search(text) else _REFUSALS:
+    is_taken = "exists; cannot create" in text  # git says that a ref cannot be locked or updated there, too
+    for refusal in () if _TRANSIENT.search(text) and not is_taken else _REFUSALS:
         if re.search(refusal.pattern, text, re.IGNORECASE):
             return PublicationRefused(message, reason=refusal.reason, remedy=refusal.remedy)
     return RemoteUnavailable(message, remedy="check the network and the remote, then try again")

@@ -37,6 +37,7 @@ _TAKES: Final = {
     "fetch": (*_REFS, "packed-refs", "shallow"),
     "update-ref": (*_REFS, "HEAD", "packed-refs"),
     "merge": _MOVES,
+    "switch": _MOVES,
     "update-index": ("index",),
     "checkout-index": ("index",),
     "add": (),

@@ -14,6 +14,7 @@ from pathlib import Path
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.secrets import known_secrets
+from irontree.domain.workflow.checkout import Checkout as UserCheckout
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import (
     BackupFailure,
@@ -104,6 +105,8 @@ class MemoryRepository:
     backup_failed: BackupFailure | None = None
     backup_damaged: str = ""
     locks_left: tuple[LeftLock, ...] = ()
+    stands_on: str = "main"
+    """The branch that the user has checked out."""
     _workspaces: dict[str, MemoryWorkspace] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -126,9 +129,24 @@ class MemoryRepository:
         return tuple(self.blockers)
 
     def checkout(self, policy: PublishPolicy, *, exempt: Sequence[str] = ()) -> Checkout:
-        """The target is always checked out."""
-        changed = _changed(self.commits[self.refs[_head(policy.target_branch)]].files, read_files(self.root))
+        """The target is always checked out, or main as long as it is not there."""
+        stands = self.refs.get(_head(policy.target_branch), self.refs[_head("main")])
+        changed = _changed(self.commits[stands].files, read_files(self.root))
         return Checkout(self._tip(policy), uncommitted=tuple(path for path in changed if path not in exempt))
+
+    def user_checkout(self, remote: str | None) -> UserCheckout:
+        """The user is on `stands_on`; all else is as it was last fetched."""
+        top, head = str(self.root.resolve()), self.refs[_head(self.stands_on)]
+        here = {name.removeprefix(_head("")) for name in self.refs if name.startswith(_head(""))}
+        names = frozenset({*here, *(self.remote if remote else ())})
+        dirty = _changed(self.commits[head].files, read_files(self.root))
+        return UserCheckout(top, top, head, self.stands_on, branches=names, dirty=dirty)
+
+    def switch(self, branch: str, start: str) -> str | None:
+        if self.refs.setdefault(_head(branch), start) != start:
+            return f"there is a branch {branch} already"
+        self.stands_on = branch
+        return None
 
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         self._talk(policy)
@@ -137,7 +155,8 @@ class MemoryRepository:
         if policy.remote and branch not in self.remote and known and not own:
             raise PublicationRefused(f"{branch} was deleted", reason="target-gone", remedy="push it again")
         tip = self._tip(policy)
-        return self._see(policy, tip) if branch in self.remote or not policy.remote else tip
+        is_there = branch in self.remote if policy.remote else _head(branch) in self.refs
+        return self._see(policy, tip) if is_there else tip
 
     def standing(self, policy: PublishPolicy) -> Standing:
         own, there = self.refs.get(_head(policy.target_branch)), self.remote.get(policy.target_branch)
@@ -183,7 +202,7 @@ class MemoryRepository:
         return found[0] if len(found) == 1 else None
 
     def publish(self, sha: str, policy: PublishPolicy, *, onto: str | None = None) -> Published | Moved | Rewritten:
-        if policy.mode != "direct":
+        if not policy.pushes:
             raise ConfigRefused(
                 f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}",
                 remedy="merge its request",
@@ -193,6 +212,8 @@ class MemoryRepository:
         is_missing = policy.remote is not None and policy.target_branch not in self.remote
         if is_missing and onto and (policy.remote, policy.target_branch) in self.had:
             return Rewritten(onto, None)
+        if policy.remote is None and _head(policy.target_branch) not in self.refs:
+            self._make(policy, sha, onto)
         tip = sha if is_missing else self._tip(policy)
         if onto and not self.contains(tip, onto) and not self.contains(tip, sha):
             return Rewritten(onto, tip)
@@ -288,9 +309,16 @@ class MemoryRepository:
     def _tip(self, policy: PublishPolicy) -> str:
         here = self.refs.get(_head(policy.target_branch))
         found = self.remote.get(policy.target_branch, here) if policy.remote else here
+        found = found or (policy.branch_from if policy.branch_from in self.commits else None)
         if found is None:
             raise NoSuchBranch(f"there is no branch {policy.target_branch}")
         return found
+
+    def _make(self, policy: PublishPolicy, sha: str, onto: str | None) -> None:
+        """Make the local branch at *sha*, unless it was there before."""
+        if onto and not self.contains(self._tip(policy), onto):
+            raise PublicationRefused(f"{policy.target_branch} was deleted", reason="target-gone", remedy="git branch")
+        self.refs[_head(policy.target_branch)] = sha
 
     def _see(self, policy: PublishPolicy, tip: str) -> str:
         self.had.setdefault((policy.remote, policy.target_branch), set()).update(self.history(tip))

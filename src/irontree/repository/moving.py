@@ -58,6 +58,8 @@ class Move(NamedTuple):
     after: str
     is_settling: bool = False
     """Whether it was found cut off, and files are being brought to one side: that may be cut off as well."""
+    leaves: str = ""
+    """The branch, or commit, that is left for *branch*, if the checkout is switched and no file of it changes."""
 
 
 def _is_ours(move: Move) -> bool:
@@ -151,6 +153,52 @@ class Moving:
                 own.chmod(0o700)
             yield ("-c", f"core.hooksPath={scratch.path}")
 
+    def switch(self, branch: str, start: str) -> str | None:
+        """Put the checkout, which is at commit *start*, on *branch*, made there; returns why it stays, or `None`."""
+        there, name = self.git, f"refs/heads/{branch}"
+        try:
+            self.settle()
+            if _stands_on(there, name):
+                return None
+            tip = there.repo.commit_of(name)
+            if tip not in (None, start):
+                return f"there is a branch {branch} already, at {str(tip)[:12]}"
+            if found := in_the_way(there, start, start):
+                return found.what
+            leaves = there.find("symbolic-ref", "--quiet", "HEAD") or start
+            refused = self._switch(Move(str(there.folder), name, start, start, leaves=leaves))
+            self.record.unlink(missing_ok=True)
+        except EnvironmentRefused as error:  # what was recorded is settled later
+            return (error.output.strip() if isinstance(error, GitFailed) else "") or error.message
+        return refused
+
+    def _switch(self, move: Move) -> str | None:
+        """Make the branch and put the checkout on it, or only that if the branch was made; returns why it stays."""
+        self._write(move)
+        refused, branch = "", move.branch.removeprefix("refs/heads/")
+        for _ in range(2):  # git may be killed behind the branch
+            if _stands_on(self.git, move.branch):
+                return None
+            is_made = self.git.repo.commit_of(move.branch) is not None
+            words = (branch,) if is_made else ("--no-track", "--create", branch, move.after)
+            with self._hooks_that_refuse() as hooks:
+                refused = said(self.git.run(*hooks, "switch", "--quiet", *words)).strip()
+        return None if _stands_on(self.git, move.branch) else refused or "git did not switch"
+
+    def _finish_switch(self, move: Move) -> Settled:
+        """Finish a switch that was cut off, if the checkout is still where it was."""
+        repo = self.git.repo
+        is_there, tip = _stands_on(self.git, move.branch), repo.commit_of(move.branch)
+        if is_there:
+            return "finished"
+        is_left = repo.stands_at(move.leaves) and repo.commit_of("HEAD") == move.after
+        if not is_left or tip not in (None, move.after) or self._switch(move) is not None:
+            return "left"
+        self.note(
+            f"your checkout was being put on {move.branch.removeprefix('refs/heads/')} when that was cut off: done"
+        )
+        return "finished"
+
     def pending(self) -> Move | None:
         """The move that was cut off, or `None`."""
         data = read_bytes(self.record, _RECORD_BYTES)
@@ -176,6 +224,8 @@ class Moving:
         move = self.pending()
         if move is None or not Path(move.worktree).is_dir():
             return "left"
+        if move.leaves:
+            return self._finish_switch(move)
         there, tip = self.git.at(Path(move.worktree)), self.git.repo.commit_of(move.branch)
         is_elsewhere = tip != move.before or not _stands_on(there, move.branch)
         if tip and self.git.repo.contains(tip, move.after):

@@ -35,6 +35,26 @@ def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
     raise remote_failure(f"cannot fetch {policy.target_branch} from {policy.remote}", said(done))
 
 
+def base(git: Git, policy: PublishPolicy, *, own: bool) -> str:
+    """The commit new work starts from: the remote's target, else the branch here, else where it is to start.
+
+    A branch that the remote had, and has no more, is not made again, unless it is our *own*. Raises RemoteUnavailable,
+    PublicationRefused, NoSuchBranch.
+    """
+    found = fetched_tip(git, policy) if policy.remote else None
+    if found is None and not own and policy.remote and (lost := git.repo.commit_of(tracking_branch(policy))):
+        raise target_gone(policy, lost)
+    found = found or git.repo.commit_of(local_branch(policy)) or _start(git, policy)
+    if found is None:
+        raise no_branch(git, policy)
+    return found
+
+
+def _start(git: Git, policy: PublishPolicy) -> str | None:
+    """The commit that a branch starts from which does not exist yet; None if none is named, or it is not here."""
+    return git.repo.commit_of(policy.branch_from) if policy.branch_from else None
+
+
 def publish_there(moving: Moving, sha: str, policy: PublishPolicy, onto: str | None) -> Published | Moved | Rewritten:
     """Push *sha* to the remote, and bring the local branch up to it. Raises RemoteUnavailable, PublicationRefused.
 
@@ -110,7 +130,7 @@ def publish_here(moving: Moving, sha: str, policy: PublishPolicy, onto: str | No
     branch = local_branch(policy)
     current = git.repo.commit_of(branch)
     if current is None:
-        raise no_branch(git, policy)
+        return _make_here(moving, sha, policy, onto)
     if git.repo.contains(current, sha):
         return Published(sha)
     if onto and not git.repo.contains(current, onto):
@@ -120,13 +140,50 @@ def publish_here(moving: Moving, sha: str, policy: PublishPolicy, onto: str | No
     refused = _fast_forward(moving, sha, branch, current)
     if refused is None:
         return Published(sha)
+    raise _unmoved(git, policy, refused)
+
+
+def _make_here(moving: Moving, sha: str, policy: PublishPolicy, onto: str | None) -> Published | Moved | Rewritten:
+    """Make the local branch at *sha*, if the policy says where it starts, and nobody had it: then it is lost."""
+    git, branch = moving.git, local_branch(policy)
+    if _start(git, policy) is None:
+        raise no_branch(git, policy)
+    if onto and not git.repo.contains(str(policy.branch_from), onto):
+        raise PublicationRefused(
+            f"{policy.target_branch} was deleted here; this work stands on {onto[:12]}, which was there",
+            reason="target-gone",
+            remedy=f"`git branch {policy.target_branch} {onto[:12]}` puts it there again; then go on",
+        )
+    if (unborn := worktree_of(git, branch)) is not None:
+        raise PublicationRefused(
+            f"{unborn} is on {policy.target_branch}, which has no commit yet: its files would all seem deleted",
+            reason="checkout-not-clean",
+            remedy="`git switch` to another branch there, then go on",
+        )
+    done = git.run(*DURABLY, "update-ref", branch, sha, "0" * len(sha))
+    if done.ok:
+        return Published(sha)
+    if git.repo.commit_of(branch) is not None:  # somebody made it meanwhile
+        return publish_here(moving, sha, policy, onto)
+    refused = said(done).strip()
+    if "; cannot create" in refused:
+        raise PublicationRefused(
+            f"{policy.target_branch} cannot be made: {refused}",
+            reason="branch-name-taken",
+            remedy="rename or delete the branch that stands in the way: git keeps no branch below another one",
+        )
+    raise _unmoved(git, policy, InTheWay(refused, "put that right", is_failure=True))
+
+
+def _unmoved(git: Git, policy: PublishPolicy, refused: InTheWay) -> RemoteUnavailable | PublicationRefused:
+    """The exception for a local branch that stays where it is."""
     if lock := lock_in_the_way(refused.what):
-        raise RemoteUnavailable(
+        return RemoteUnavailable(
             f"another git command is at work in your checkout: {refused.what}", remedy=way_past(git.folder / lock)
         )
     if refused.is_failure:
-        raise RemoteUnavailable(f"{policy.target_branch} cannot be moved: {refused.what}", remedy=refused.remedy)
-    raise PublicationRefused(
+        return RemoteUnavailable(f"{policy.target_branch} cannot be moved: {refused.what}", remedy=refused.remedy)
+    return PublicationRefused(
         f"your checkout of {policy.target_branch} cannot take up the new commit: {refused.what}",
         reason="checkout-not-clean",
         remedy=f"{refused.remedy}, then go on",
@@ -203,7 +260,13 @@ def target_gone(policy: PublishPolicy, lost: str) -> PublicationRefused:
 
 
 def no_branch(git: Git, policy: PublishPolicy) -> NoSuchBranch:
-    """The exception for a missing target branch."""
+    """The exception for a missing target branch, or one whose first commit is missing."""
+    if policy.branch_from:
+        return NoSuchBranch(
+            f"{policy.target_branch} is not there yet, and the commit that it starts from is not in {git.folder}: "
+            f"{policy.branch_from[:12]}",
+            remedy="fetch that commit, or approve the work anew",
+        )
     return NoSuchBranch(
         f"{git.folder} has no branch {policy.target_branch}",
         remedy=f"`git branch {policy.target_branch}`, or correct publish.target_branch in .mino/config.yml",
@@ -240,7 +303,7 @@ def _half_moved(move: Move) -> Blocker:
     """For a move that could not be settled: what it changed must not pass for changes of the user."""
     return Blocker(
         "checkout-half-moved",
-        f"the fast-forward of {move.worktree} to {move.after[:12]} was cut off",
+        f"the {'switch' if move.leaves else 'fast-forward'} of {move.worktree} to {move.after[:12]} was cut off",
         "commit nothing there: `irontree checkup repair` finishes or undoes it, and leaves your own changes alone",
     )
 
@@ -264,8 +327,15 @@ def _target(git: Git, publish: PublishPolicy, settings: Settings, workspace: Wor
         if tip := git.repo.commit_of(branch):
             yield from _content(git.repo, tip, settings, workspace)
             return
+    if tip := _start(git, publish):
+        yield from _content(git.repo, tip, settings, workspace)
+        return
     if git.repo.commit_of("HEAD") is None:
         yield Blocker("no-commits", "the repository has no commit yet", "make the first: `git commit`")
+    if publish.branch_from:
+        missing = no_branch(git, publish)
+        yield Blocker("target-branch-missing", missing.message, missing.remedy or "")
+        return
     yield Blocker(
         "target-branch-missing",
         f"there is no branch {publish.target_branch}, here or as last fetched from {publish.remote or 'a remote'}",

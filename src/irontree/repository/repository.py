@@ -12,6 +12,7 @@ from pathlib import Path
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.secrets import known_secrets
+from irontree.domain.workflow.checkout import Checkout as UserCheckout
 from irontree.errors import ConfigRefused, EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import (
     BackupFailure,
@@ -28,7 +29,7 @@ from irontree.ports import (
 )
 from irontree.processes import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
-from irontree.repository import backup, publication
+from irontree.repository import backup, publication, worktrees
 from irontree.repository.backup import LOG_REF, OURS
 from irontree.repository.checkout import changed_paths, without
 from irontree.repository.copying import texts_of
@@ -36,7 +37,7 @@ from irontree.repository.git import FETCH, STATE_FOLDER, Git, git_environment, s
 from irontree.repository.location import common_dir, main_worktree
 from irontree.repository.locks import UsersLocks
 from irontree.repository.moving import Moving
-from irontree.repository.publication import local_branch, no_branch, tracking_branch
+from irontree.repository.publication import local_branch, tracking_branch
 from irontree.repository.settings import Settings
 from irontree.repository.store import PrivateStore, remove_half_made
 from irontree.repository.workspace import GitWorkspace
@@ -255,25 +256,22 @@ class GitRepository:
         """What of the user's checkout work starts without; `.mino/` and *exempt* paths do not count."""
         tracked = self.read_ref(tracking_branch(policy)) if policy.remote else None
         return Checkout(
-            start=tracked or self.read_ref(local_branch(policy)),
+            start=tracked or self.read_ref(local_branch(policy)) or policy.branch_from,
             detached=self.current_branch() is None,
             uncommitted=without(changed_paths(self.git), (STATE_FOLDER, *exempt)),
         )
 
-    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
-        """The commit new work starts from: the remote target's tip (fetched), or the local branch if there is none.
+    def user_checkout(self, remote: str | None) -> UserCheckout:
+        """What a workflow's branch is chosen by; see the port."""
+        return worktrees.user_checkout(self.git, remote)
 
-        A branch that only exists here will be made on the remote by the first publication. One that the remote had, and
-        has no more, is not made again, unless it is our *own*. Raises RemoteUnavailable, PublicationRefused,
-        NoSuchBranch.
-        """
-        found = publication.fetched_tip(self.git, policy) if policy.remote else None
-        if found is None and not own and policy.remote and (lost := self.read_ref(tracking_branch(policy))):
-            raise publication.target_gone(policy, lost)
-        found = found or self.read_ref(local_branch(policy))
-        if found is None:
-            raise no_branch(self.git, policy)
-        return found
+    def switch(self, branch: str, start: str) -> str | None:
+        """Put the user's checkout, which is at *start*, on *branch*; see the port."""
+        return self._moving.switch(branch, start)
+
+    def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
+        """The commit new work starts from; see the port. Raises RemoteUnavailable, PublicationRefused, NoSuchBranch."""
+        return publication.base(self.git, policy, own=own)
 
     def standing(self, policy: PublishPolicy) -> Standing:
         """How the user's own target branch stands to the remote's, as last fetched; see the port."""
@@ -341,7 +339,7 @@ class GitRepository:
 
         Raises ConfigRefused, RemoteUnavailable, PublicationRefused.
         """
-        if policy.mode != "direct":
+        if not policy.pushes:
             raise ConfigRefused(
                 f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}",
                 remedy="merge its request",

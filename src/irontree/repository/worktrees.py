@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from irontree.domain.workflow.root import Checkout, ExecutionRoot, worktree_folder
+from irontree.domain.workflow.checkout import Checkout, ExecutionRoot, worktree_folder
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
 from irontree.files import disk_errors, read_bytes, write_beneath
 from irontree.processes import ChildProcesses, Unrecorded
-from irontree.repository.git import Git, git_environment
+from irontree.repository.git import STATE_FOLDER, Git, git_environment
 from irontree.repository.location import worktrees
 
 _WORKFLOW_BYTES = 16 * 1024 * 1024
@@ -45,6 +45,17 @@ def look_at(git: Git) -> Checkout:
         taken=taken,
         dirty=tuple(_dirty(git.at(root))),
     )
+
+
+def user_checkout(git: Git, remote: str | None) -> Checkout:
+    """The same for work that is driven by Iron Tree: with the branches of *remote*, without its own folder."""
+    found = look_at(git)
+    if not found.head:
+        return found
+    listed = git.read("for-each-ref", "--format=%(refname:lstrip=3)", f"refs/remotes/{remote}/") if remote else b""
+    theirs = listed.decode("utf-8", "surrogateescape").splitlines()
+    dirty = tuple(path for path in found.dirty if path.partition("/")[0] != STATE_FOLDER)
+    return replace(found, branches=frozenset({*found.branches, *theirs} - {"HEAD"}), dirty=dirty)
 
 
 def _dirty(git: Git) -> Iterator[str]:

@@ -119,8 +119,13 @@ class World:
         """
         plan = self.plans.get(state.task_key)
         published = state.code_publication_state == "published" and state.phase in (Phase.VERIFIED, Phase.DONE)
-        pushed = plan is not None and plan.policy.publish.mode == "direct" and not state.request
+        pushed = plan is not None and plan.policy.publish.pushes and not state.request
         return state.code_ref if published and pushed else None
+
+    def publishes_to(self, state: TaskState, policy: PublishPolicy) -> bool:
+        """Whether finished work of that task goes to the same branch of the same remote."""
+        own = self.plans[state.task_key].policy.publish if state.task_key in self.plans else None
+        return own is not None and (own.remote, own.target_branch) == (policy.remote, policy.target_branch)
 
     def scope(
         self, keys: Iterable[str], budget_left: int = 1, overspent: Mapping[str, str] = NOTHING_OVERSPENT

@@ -314,3 +314,12 @@ def test_what_if_and_plan_are_two_questions(shell):
     typed = shell("task", "SPEC.md", "--what-if", "--plan")
     assert typed.code == 2
     assert "leave one of them out" in typed.err
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("intent", ["SPEC.md", "#1"])
+def test_a_branch_is_chosen_for_workflow_files_alone(shell, intent):
+    done = shell("task", intent, "--branch", "isolated", "--approve", "0" * 16)
+    assert done.code != 0
+    assert "leave" in done.err
+    assert "--branch" in done.err

@@ -25,6 +25,7 @@ from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
+from tests.support.own_branch import propose_on_own_branch
 from tests.support.repositories import commit, git
 from tests.support.watching import Side, Watched, watched_app
 from tests.support.world import accepts, drive, sends_back
@@ -80,6 +81,13 @@ def begin(app: App) -> Loop:
     return approve_as_it_is(app, ApprovalChoices())
 
 
+def begin_on_own_branch(app: App) -> Loop:
+    """The same on a branch that is not there yet."""
+    proposal = propose_on_own_branch(app)
+    with app.driver.hold("publish"):
+        return approve(app, proposal, proposal.name, "ada")
+
+
 def approve_as_it_is(app: App, choices: ApprovalChoices) -> Loop:
     proposal = propose(app, app.repository.root / "SPEC.md", choices=choices)
     with app.driver.hold("publish"):
@@ -109,7 +117,7 @@ def changed_mind(app: App) -> Any:
     return answer
 
 
-LIVES = {"begin": (begin, person), "change": (change, changed_mind)}
+LIVES = {"begin": (begin, person), "own": (begin_on_own_branch, person), "change": (change, changed_mind)}
 
 
 def live(job: Job) -> list[str]:

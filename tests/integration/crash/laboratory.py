@@ -31,7 +31,7 @@ from irontree.services.record import read_world
 from tests.support.repositories import git
 from tests.support.watching import Side
 
-Life = Literal["begin", "change"]
+Life = Literal["begin", "own", "change"]
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = """\
 # Toy
@@ -149,7 +149,7 @@ class Laboratory:
 
     def __post_init__(self) -> None:
         self.place.mkdir(parents=True)
-        if self.life == "begin":
+        if self.life != "change":
             lay_out(self.place, settings=TALKATIVE)
         else:
             lay_out(self.place, APPENDING, BEFORE)
@@ -241,6 +241,7 @@ def outcome(app: App) -> Mapping[str, Any]:
     world = read_world(app)
     loops, problems = read_loops(app)
     remote, archive = app.repository.root.parent / "remote.git", app.repository.root / ".mino" / "archive"
+    [branch] = {plan.policy.publish.target_branch for plan in world.plans.values()}
     return {
         "problems": (*world.problems, *problems),
         "states": {key: _essence(app, state) for key, state in world.states.items()},
@@ -248,8 +249,8 @@ def outcome(app: App) -> Mapping[str, Any]:
         "archives": sorted(str(path.relative_to(archive)) for path in archive.rglob("*.yml")),
         "plan": [app.plans.load(revision).nodes for revision in app.plans.revisions()],
         "loops": sorted((loop.entity.status, _loop_events(app, loop.id)) for loop in loops),
-        "commits": sorted(git(remote, "log", "--format=%s", "main").splitlines()),
-        "content": git(remote, "ls-tree", "-r", "--name-only", "main").splitlines(),
+        "commits": sorted(git(remote, "log", "--format=%s", branch).splitlines()),
+        "content": git(remote, "ls-tree", "-r", "--name-only", branch).splitlines(),
         "user": git(app.repository.root, "status", "--porcelain"),
         "issues": {number: _issue(app, number) for number in range(1, len(world.states) + 3)},
         "undelivered": [app.deliveries.load(number).failures for number in world.replays],

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.integration.crash.laboratory import Laboratory, budget_used, faults, laboratory, outcome
+from tests.support.repositories import git
 from tests.support.soak import SOAK, in_soak
 from tests.support.watching import Side
 
@@ -139,6 +140,33 @@ def test_killed_at_one_kind_of_effect_after_the_other_it_ends_the_same(lab, alon
 def test_killed_while_it_merges_what_others_published_it_ends_the_same(lab, among_others):
     assert among_others.outcome["commits"].count("from elsewhere") == 1
     assert not tried(lab, among_others, points_of_the_merge(among_others.effects))
+
+
+# --- a branch that is not there before the first publication ----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def making(tmp_path_factory) -> Iterator[Laboratory]:
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("own")
+        patch.setenv("XDG_CACHE_HOME", str(folder / "place" / "cache"))
+        patch.setenv("XDG_STATE_HOME", str(folder / "place" / "state"))
+        with laboratory(folder, "own") as made:
+            yield made
+
+
+@pytest.mark.timeout(3600)
+def test_killed_around_the_publication_that_makes_the_branch_it_ends_the_same(making):
+    """In short, from the commit that is to be kept to the first publication and its event."""
+    whole = observe(making, others=False)
+    assert git(making.place / "remote.git", "log", "--format=%s", "main") == "first"
+    assert len(whole.outcome["commits"]) > 1
+    first = whole.effects.index("repository.keep") + 1
+    made = whole.effects.index("repository.publish") + 1
+    chosen = (
+        points(whole.effects) if SOAK else [(first, "after"), (first + 1, "after"), (made, "before"), (made, "after")]
+    )
+    assert not tried(making, whole, chosen)
 
 
 # --- finished work reopened, a loop replaced, a closed issue opened, a text approved in mid-loop (R7, R13, R17) -------

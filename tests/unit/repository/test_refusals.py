@@ -80,11 +80,17 @@ def test_passwords_in_addresses_are_not_repeated():
     assert "https://***@example.com" in failure.message
 
 
-def test_a_branch_in_the_way_of_another_is_no_outage():
-    said = (
-        "!\tabc:refs/heads/feature/1-x\t[remote rejected] (cannot lock ref 'refs/heads/feature/1-x': "
-        "'refs/heads/feature' exists; cannot create 'refs/heads/feature/1-x')"
-    )
+_TAKEN = "cannot lock ref 'refs/heads/feature/1-x': 'refs/heads/feature' exists; cannot create 'refs/heads/feature/1-x'"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"!\tabc:refs/heads/feature/1-x\t[remote rejected] ({_TAKEN})",
+        f"remote: error: {_TAKEN}\n!\tabc:refs/heads/feature/1-x\t[remote rejected] (failed to update ref)",
+    ],
+)
+def test_a_branch_in_the_way_of_another_is_no_outage(said):
     failure = remote_failure("cannot push", said)
     assert isinstance(failure, PublicationRefused)
     assert failure.reason == "branch-name-taken"

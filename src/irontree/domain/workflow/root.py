@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal
+from typing import Final
 
+from irontree.domain.workflow.checkout import Checkout, ExecutionRoot, worktree_folder
 from irontree.domain.workflow.workflow import MODES, Workflow, slug_of
 from irontree.errors import Refused
 
 PROTECTED: Final = ("main", "master")
-WORKTREES: Final = ".hotl-worktrees"
-"""The folder of our worktrees, beside the repository."""
 _EXEMPT: Final = (
     *("hotl-workflow-*.md", "docs/plans/*-workflow.md", "docs/designs/*.md", "docs/plans/*-design.md"),
     *("docs/plans/*-plan.md", ".hotl", ".hotl/*"),
@@ -24,61 +23,6 @@ _CHOICES: Final = (
     "       c. Set 'dirty_worktree: allow' in the workflow file to leave them out of the work.",
 )
 _BY_HAND: Final = "It is never used again or removed: do that by hand, or choose another branch, then run again."
-
-
-@dataclass(frozen=True, slots=True)
-class Checkout:
-    """What git says of the folder that a command is given in.
-
-    *top* is empty outside a repository, *head* without a commit, *branch* with a detached HEAD. *taken* are the
-    names in the folder of our worktrees, *dirty* the paths that `git status` lists.
-    """
-
-    folder: str
-    top: str = ""
-    head: str = ""
-    branch: str = ""
-    linked: bool = False
-    branches: Collection[str] = ()
-    taken: Collection[str] = ()
-    dirty: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionRoot:
-    """The decision. *makes* says what has to be made first, *told* what the user should know."""
-
-    branch: str
-    executor_mode: str
-    repo_root: str
-    execution_root: str
-    workflow_path: str
-    source_workflow_path: str
-    source_branch: str
-    source_head: str
-    worktree_path: str
-    makes: Literal["worktree", "branch"] | None = None
-    told: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """The nine keys, in upstream's order."""
-        return {
-            "branch": self.branch,
-            "executor_mode": self.executor_mode,
-            "repo_root": self.repo_root,
-            "execution_root": self.execution_root,
-            "workflow_path": self.workflow_path,
-            "source_workflow_path": self.source_workflow_path,
-            "source_branch": self.source_branch or None,
-            "source_head": self.source_head or None,
-            "worktree_path": self.worktree_path or None,
-        }
-
-
-def worktree_folder(top: str) -> str:
-    """Where the worktrees of a repository go."""
-    parent, _, name = top.rpartition("/")
-    return f"{parent}/{WORKTREES}/{name}"
 
 
 def worktree_name(branch: str) -> str:
@@ -181,3 +125,11 @@ def _isolated(found: ExecutionRoot, checkout: Checkout, *, asks: bool) -> Execut
 def _require_new_branch(branch: str, checkout: Checkout) -> None:
     if branch in checkout.branches:
         raise Refused(f"Branch already exists: {branch}.\n       {_BY_HAND}")
+    beside = [
+        each for each in checkout.branches if f"{each}/".startswith(f"{branch}/") or branch.startswith(f"{each}/")
+    ]
+    if beside:
+        raise Refused(
+            f"Branch cannot be made: {branch}. Git keeps no branch below another one, and there is '{min(beside)}'.\n"
+            "       Choose another branch, or rename that one, then run again."
+        )

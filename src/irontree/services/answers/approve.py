@@ -213,6 +213,9 @@ def write_plans(app: App, proposal: Proposal, revision: str, by: str, *, loop_mo
     proposal.require_named(revision)
     plans = approved_plans(app, proposal, by, loop_mode=loop_mode)
     settle_leftovers(app)
+    for plan in plans:
+        if start := plan.policy.publish.branch_from:  # nothing else may keep it until the branch is made
+            app.repository.keep(start, f"refs/irontree/from/{start}")
     if not proposal.draft.whole:
         save_adopted(app, *plans)
     elif not proposal.approved_plan:

@@ -32,10 +32,12 @@ from irontree.services.record import (
     docs_trailer,
     merge_message,
     merge_ref,
+    read_world,
     request_branch,
     summary,
 )
 from irontree.services.views.report import changed_files
+from irontree.services.work.preflight import BRANCH_APPEARED, foreign_branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ T = TypeVar("T")
 
 ROUNDS: Final = 3
 BRANCH_MOVED: Final = "request-branch-moved"
-OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten", BRANCH_MOVED, MERGED_WITHOUT})
+OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten", BRANCH_MOVED, MERGED_WITHOUT, BRANCH_APPEARED})
 """Blocking checks after which the work is done again, on top of the target as it is then."""
 BACKOFF_SECONDS: Final = (1.0, 3.0)
 
@@ -180,6 +182,8 @@ def publish_commit(
             return Never(error.reason, error.message, error.remedy or "")
         if isinstance(pushed, Published):
             return PublishedCommit(report.anchor, report, promotion, pushed.warning)
+        if pushed.tip and (found := foreign_branch(app, read_world(app), state, pushed.tip)):
+            return Never(BRANCH_APPEARED, *found)
         if isinstance(pushed, Rewritten):
             return _rewritten(plan, pushed)
         onto = pushed.tip
@@ -305,7 +309,7 @@ class Proposed:
 
 def proposes(plan: Plan) -> bool:
     """Whether code of this plan goes to a branch of its own."""
-    return plan.policy.publish.mode == "pull_request"
+    return not plan.policy.publish.pushes
 
 
 def branch_policy(plan: Plan, state: TaskState, node: PlanNode) -> PublishPolicy:

@@ -47,6 +47,7 @@ from irontree.services.work.preflight import (
     block_for,
     require_runnable,
     require_sound,
+    stop_at_foreign_branch,
     stop_before_run,
     stop_without_dependency,
     try_again_at,
@@ -141,7 +142,9 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
     except (EnvironmentRefused, RemoteFailed) as error:
         return block_for(app, ready, error)
     if stopped := (
-        stop_without_dependency(app, world, ready, base) or stop_before_first_attempt(app, world, ready, fork_point)
+        stop_at_foreign_branch(app, world, ready, fork_point)
+        or stop_without_dependency(app, world, ready, base)
+        or stop_before_first_attempt(app, world, ready, fork_point)
     ):
         return stopped
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)

@@ -263,7 +263,8 @@ def lookalikes_in(proposal: Proposal) -> tuple[tuple[str, str], ...]:
 def _words_of(policy: ExecutionPolicy) -> tuple[str, ...]:
     agents = (policy.agent, *policy.reviewers)
     detected = (check.run for row in policy.detection for check in row.commands)
-    target = (policy.publish.target_branch, policy.publish.remote or "", policy.promotion.docs_path)
+    publish = policy.publish
+    target = (publish.target_branch, publish.merge_into or "", publish.remote or "", policy.promotion.docs_path)
     workspace = (*policy.workspace.setup, *policy.workspace.copy_files)
     checks = (*(check.run for check in policy.checks), *detected, *((policy.browser,) if policy.browser else ()))
     return (*(agent.line for agent in agents), *checks, *workspace, *target)

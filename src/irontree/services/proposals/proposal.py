@@ -84,6 +84,8 @@ class Draft:
     """Keys of composites that are done but now have an unfinished part: they begin again and wait for it."""
     removed: tuple[PlanNode, ...] = ()
     """Unfinished tasks of the earlier plan that are no longer in the source."""
+    switches: bool = False
+    """Whether the user's checkout is to be on the branch that the work goes to (`worktree: false`)."""
 
     @property
     def nodes(self) -> tuple[PlanNode, ...]:

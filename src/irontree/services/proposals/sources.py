@@ -18,6 +18,7 @@ from irontree.domain.loop import default_budget
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.domain.spec import Requirements
 from irontree.domain.state import ADOPTED, Phase, TaskState
+from irontree.domain.workflow.lint import document_type
 from irontree.errors import NeedsBreakdown, NotEligible, NothingToDo, RequirementsRefused
 from irontree.services.proposals.adoption import (
     adopted_plan,
@@ -102,13 +103,22 @@ def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: b
 
 
 def propose(
-    app: App, document: Path, *, loop_mode: bool = True, choices: ApprovalChoices = PLAIN, intent: str = ""
+    app: App,
+    document: Path,
+    *,
+    loop_mode: bool = True,
+    choices: ApprovalChoices = PLAIN,
+    intent: str = "",
+    branch: str = "",
 ) -> Proposal:
     """Read *document* and return what approving it would do; writes nothing. *intent* is the text that was typed.
 
-    Raises RequirementsRefused as `Source.read` does.
+    *branch* is what somebody chose for a workflow file (`services/proposals/branch.py`). Raises RequirementsRefused as
+    `Source.read` does, and NotEligible for a choice of branch for any other document.
     """
     spec_path = _relative(app, document)
+    if branch and document_type(spec_path) != "workflow":
+        raise NotEligible(f"{spec_path} is no workflow file", remedy="leave --branch out: publish.target_branch counts")
     return propose_from(app, DocumentSource(spec_path, loop_mode), intent or spec_path, choices)
 
 

@@ -142,6 +142,8 @@ GIVE_ACCESS = (
 )
 ANSWER_IT = "answer it with a note, which the next attempt is given, or let it try again"
 STALE_LOCK = "stale-run-lock"
+BRANCH_APPEARED = "branch-appeared"
+"""The branch that the first publication makes is there, with work of others."""
 _FREE_CHECKS = {
     "run_interrupted": "run-interrupted",
     "run_commit_failed": "commit-refused",
@@ -260,7 +262,7 @@ def forge_blockers(forge: Forge, facts: RepositoryFacts, publish: PublishPolicy)
             f"{name} takes no pull requests",
             "enable them in its settings, or set publish.mode: direct in .mino/config.yml and approve that",
         )
-    pushes = publish.mode == "direct" and bool(publish.remote) and facts.can_write and not facts.empty
+    pushes = publish.pushes and bool(publish.remote) and facts.can_write and not facts.empty
     if pushes and not forge.may_push(branch):
         yield Blocker(
             "forge-protected",
@@ -299,6 +301,36 @@ def stop_without_dependency(app: App, world: World, state: TaskState, base: str)
         if not any(one.told.reason == reason for one in app.log.read(state.issue_number).records):
             return block(app, state, "dependency-gone", reason, remedy=remedy)
     return None
+
+
+def stop_at_foreign_branch(app: App, world: World, state: TaskState, base: str) -> TaskState | None:
+    """Ask before work starts from *base* if somebody else has made the branch that was to be made."""
+    found = foreign_branch(app, world, state, base)
+    return block(app, state, BRANCH_APPEARED, found[0], remedy=found[1]) if found else None
+
+
+def foreign_branch(app: App, world: World, state: TaskState, tip: str) -> tuple[str, str] | None:
+    """What is wrong and what to do if a branch of the plan's own is at *tip*, and nothing of ours went there yet.
+
+    None if that is no work of others, if nothing was to be made, or if it was asked before: then the branch is taken
+    like any other one that moves.
+    """
+    policy = world.plan(state).policy.publish
+    if policy.branch_from is None or app.repository.contains(policy.branch_from, tip):
+        return None
+    if any(world.landed(each) for each in world.states.values() if world.publishes_to(each, policy)):
+        return None
+    branch, where = policy.target_branch, f" on {policy.remote}" if policy.remote else ""
+    reason = f"{branch} was to be made from {policy.branch_from[:12]}, but somebody else has made it{where}: {tip[:12]}"
+    records = app.log.read(state.issue_number).records
+    if any(getattr(one.event, "blocking_check", None) == BRANCH_APPEARED for one in records):
+        return None
+    gone = (
+        f"`git push {policy.remote} --delete {branch} && git fetch --prune {policy.remote}`"
+        if policy.remote
+        else f"`git branch --move {branch} another-name`"
+    )
+    return reason, f"go on to do this work on top of what is there; or, if nobody needs that, {gone} first"
 
 
 def _needed(world: World, key: str) -> Iterator[TaskState]:

@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irontree.domain.requirements.markdown import Findings
 from irontree.domain.workflow import run as model
-from irontree.domain.workflow.reading import read
+from irontree.domain.workflow.checkout import Checkout, ExecutionRoot
 from irontree.domain.workflow.report import report, summary
-from irontree.domain.workflow.root import Checkout, ExecutionRoot, choose_root, not_ours
+from irontree.domain.workflow.root import choose_root, not_ours
 from irontree.domain.workflow.run import Run, run_as_json, run_from_json
 from irontree.domain.workflow.verify import CheckList, HumanReview, OneCheck, Outcome, ShellCheck, UnknownCheck, judge
-from irontree.domain.workflow.workflow import Workflow, interpret
 from irontree.errors import Refused
-from tests.support.hotl import workflow
+from tests.support.hotl import parsed
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STEPS = (
@@ -30,13 +28,8 @@ STEPS = (
 PLACE = model.Place("/r/hotl-workflow-a.md", "/r/hotl-workflow-a.md", "/r", "/r", "/r/.hotl/reports")
 
 
-def typed(front: str, *steps: str) -> Workflow:
-    written = read(workflow(*steps, front=front))
-    return interpret(written, Findings(range(1, len(written.lines) + 1)))
-
-
 def begun(front: str) -> Run:
-    return model.begin(typed(front, *STEPS), PLACE, NOW)
+    return model.begin(parsed(front, *STEPS), PLACE, NOW)
 
 
 def verify(run: Run, number: int, at: datetime, passes: bool) -> model.Change:
@@ -140,7 +133,7 @@ def test_every_row_of_the_tables_of_execution_roots(
     checkout = Checkout("/p/r", "/p/r", "c0ffee", here, linked, {"main", "there"})
 
     def choose() -> ExecutionRoot:
-        return choose_root(typed(f"risk_level: low{front}"), "/p/r/plans/hotl-workflow-a.md", checkout)
+        return choose_root(parsed(f"risk_level: low{front}"), "/p/r/plans/hotl-workflow-a.md", checkout)
 
     if isinstance(expected, str):
         with pytest.raises(Refused, match=expected):
