@@ -283,10 +283,18 @@ def try_it(attack: Attack, sandbox: str, place: Path, monkeypatch: pytest.Monkey
     assert (halt.reason, scene.published()) == (attack.halt, attack.published)
 
 
-CASES = [(name, place) for name, attack in ATTACKS.items() for place in attack.places]
+CONFINED = {"links in .git", "plant for the next attempt", "printed secret", "survivor", "the user's files"}
+"""What is tried in a sandbox too in short: where nothing is confined, an agent can do all that it can there."""
 
 
-@pytest.mark.parametrize(("name", "sandbox"), CASES, ids=[f"{name}, {place}" for name, place in CASES])
+def case(name: str, place: str):
+    marks = in_soak if place == "bubblewrap" and name not in CONFINED else ()
+    return pytest.param(name, place, id=f"{name}, {place}", marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("name", "sandbox"), [case(name, place) for name, attack in ATTACKS.items() for place in attack.places]
+)
 def test_an_attack_changes_nothing_that_is_promised(name, sandbox, tmp_path, monkeypatch):
     try_it(ATTACKS[name], sandbox, tmp_path, monkeypatch)
 

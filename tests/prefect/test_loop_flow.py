@@ -87,6 +87,7 @@ def progress_of(toy: Toy, loop_id: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda artifact: artifact["created"])
 
 
+@in_soak
 def test_a_loop_whose_transitions_are_used_up_asks_itself_and_goes_on_when_it_gets_more(project):
     toy, loop_id = project(GREETING, "loop:\n  max_transitions: 2\n")
     with served(toy):
@@ -178,6 +179,7 @@ def test_a_loop_that_got_its_transitions_before_a_crash_does_not_ask_for_them_ag
     assert question_of_loop(toy.app, loop_id) is None
 
 
+@in_soak
 def test_a_skipped_task_takes_those_that_need_it_along_and_the_rest_reaches_the_goal(project):
     toy, loop_id = project(FRIENDLY + CLOSE + OTHER)
     with served(toy):
@@ -356,6 +358,7 @@ def test_while_another_loop_is_at_work_a_run_ends_at_once_and_says_so(project):
     assert toy.loop_events(loop_id) == ["loop_started"]
 
 
+@in_soak
 def test_a_stale_lease_of_another_tool_is_a_question_and_taken_over_by_its_answer(project):
     toy, loop_id = project(GREETING)
     lock = toy.root / ".mino" / "loops" / "active.lock"

@@ -118,6 +118,7 @@ class BusyServer:
         return {}
 
 
+@in_soak
 def test_what_others_do_while_a_terminal_waits_for_its_server_is_told(tmp_path, client, state_folder):
     toy = make_toy(tmp_path, client, GREETING, "issue", "loop")
     loop_id = toy.authorise()
@@ -147,6 +148,7 @@ def test_an_answer_that_is_typed_as_a_command_wakes_the_run_that_waits_and_its_l
     assert "Goal reached" in [run.state_name for run in toy.all_runs()]
 
 
+@in_soak
 def test_cancelling_a_loop_as_a_command_closes_the_form_of_its_question(tmp_path, client, api_url):
     toy = make_toy(tmp_path, client, FRIENDLY, "issue", "loop")
     loop_id = toy.authorise()

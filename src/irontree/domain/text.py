@@ -267,15 +267,19 @@ _ESCAPED = (
 _BEGINS = f"(?:(?<![A-Za-z0-9])|{'|'.join(f'(?<={escape})' for escape in _ESCAPED)})"
 # No token is shorter or begins with other characters, and no escape is longer: this passes over most places of a text,
 # and over those inside a long word, at once.
-_MAY_BEGIN = r"(?=[A-Za-z0-9_.:/=+-]{14})(?<![A-Za-z0-9]{10})"
+_SHORTEST = "[A-Za-z0-9_.:/=+-]{14}"
+_MAY_BEGIN = rf"(?={_SHORTEST})(?<![A-Za-z0-9]{{10}})"
 _TOKEN = f"{_MAY_BEGIN}{_BEGINS}(?:{'|'.join(_SHAPES)})"
 _KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
 _PUTTY_KEY = r"PuTTY-User-Key-File-\d: ?(?:ssh|ecdsa)(?:(?!Private-MAC:)[\s\S])*(?:Private-MAC: ?[0-9a-fA-F]{0,64})?"
 SECRET: Final = f"{_KEY_BLOCK}|{_PUTTY_KEY}|{_TOKEN}"
 """A token of a common service, a JSON web token, or a private key."""
+_MAY_HOLD: Final = f"{_SHORTEST}|-----BEGIN|PuTTY-User-Key-File"
+"""How each of them begins."""
 # Of a terminal, also as source writes them. Not the text of a link or title: that is searched.
 _WRITTEN_ESCAPE = r"\\(?:e|0?33|x1[bB]|u001[bB]|U0000001[bB]|u\{1[bB]\})|%1[bB]|\^\["
 _TERMINAL = rf"(?:(?:\x1b|{_WRITTEN_ESCAPE})(?:\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~])|[\x9b\udc9b][0-?]*[ -/]*[@-~])"
+_MARKS_SEQUENCE = r"[\x1b\x9b\udc9b\\%^]"
 _LOGIN = "[^\\s/?#@<>\"'`*]"
 LOGIN_IN_URL: Final = (
     rf"(?i)(?P<scheme>\b[a-z][a-z0-9+.-]{{0,15}}://)"
@@ -305,21 +309,27 @@ def secrets_in(text: str) -> Iterator[Found]:
     It is looked for in the text as it is, because a sequence may take a letter of it, with the sequences blanked, and
     without them: linear in time.
     """
-    yield from (Found(*found.span(), found[0]) for found in re.finditer(SECRET, text))
-    sequences = [found.span() for found in re.finditer(_TERMINAL, text)]
+    yield from (Found(*found.span(), found[0]) for found in _looked_for(text))
+    sequences = [found.span() for found in re.finditer(_TERMINAL, text)] if re.search(_MARKS_SEQUENCE, text) else []
     if not sequences:
         return
     blank = re.sub(_TERMINAL, lambda found: "\0" * len(found[0]), text)
-    yield from (Found(*found.span(), found[0]) for found in re.finditer(SECRET, blank))
+    yield from (Found(*found.span(), found[0]) for found in _looked_for(blank))
     places, removed = list[int](), 0  # of what was left out: where in the shorter text, and how much until then
     shifts = [0]
     for start, end in sequences:
         places.append(start - removed)
         removed += end - start
         shifts.append(removed)
-    for found in re.finditer(SECRET, re.sub(_TERMINAL, "", text)):
+    for found in _looked_for(re.sub(_TERMINAL, "", text)):
         start = found.start() + shifts[bisect_right(places, found.start())]
         yield Found(start, found.end() + shifts[bisect_left(places, found.end())], found[0])
+
+
+def _looked_for(text: str) -> Iterator[re.Match[str]]:
+    """The secrets in *text*. The pattern tries each place in many ways; most texts have none where one may begin."""
+    first = re.search(_MAY_HOLD, text)
+    return re.compile(SECRET).finditer(text, first.start()) if first else iter(())
 
 
 def without_secrets(text: str, values: Iterable[str] = ()) -> str:

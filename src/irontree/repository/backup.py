@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -43,7 +44,9 @@ def back_up(git: Git, folder: Path) -> str:
         Path(f"{index}.lock").unlink(missing_ok=True)
         if not index.is_file():  # git would wait for a pipe
             index.unlink(missing_ok=True)
-        known = _newest(git)
+        known, files = _newest(git), _files_as_they_are(git.folder / STATE_FOLDER)
+        if known and index.is_file() and read_bytes(folder / _DONE, _DONE_BYTES) == _done(known, files):
+            return ""
         if wrong := "" if known else unreadable(git):
             index.unlink(missing_ok=True)  # objects that it names may be missing, too
         try:
@@ -54,8 +57,31 @@ def back_up(git: Git, folder: Path) -> str:
         if wrong:
             remove_unreadable(git)
             known = _newest(git)  # an older one that git has packed may be back
-        _commit(git, tree, known)
+        (folder / _DONE).write_bytes(_done(_commit(git, tree, known), files))
     return wrong
+
+
+_DONE = "log.done"
+"""Beside the index: which files the newest commit was made of. Only a cache."""
+_DONE_BYTES = 1000
+
+
+def _done(newest: str, files: str) -> bytes:
+    return f"{newest}\n{files}\n".encode()
+
+
+def _files_as_they_are(state: Path) -> str:
+    """A digest that differs once a file of the log was written, was added or is gone; their contents are not read."""
+    found = hashlib.sha256()
+    for name in KEPT:
+        for folder, folders, files in os.walk(state / name):
+            folders.sort()
+            for path in (f"{folder}/{file}" for file in sorted(files)):
+                with suppress(FileNotFoundError):  # of another program
+                    stat = os.lstat(path)
+                    facts = stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+                    found.update(os.fsencode(f"{path}\0{facts}\0"))
+    return found.hexdigest()
 
 
 def _newest(git: Git) -> str:
@@ -141,13 +167,16 @@ def _write_tree(git: Git, index: Path) -> str:
     return git.change(*DURABLY, "write-tree", variables=variables).splitlines()[-1]
 
 
-def _commit(git: Git, tree: str, newest: str) -> None:
+def _commit(git: Git, tree: str, newest: str) -> str:
+    """Commit the tree, unless the newest commit has it; that commit and its tree."""
     known, _, known_tree = newest.partition(" ")
     if tree == known_tree:
-        return
+        return newest
     parent = ("-p", known) if known else ()
     made = git.change(*DURABLY, "commit-tree", *parent, "-m", "The state of the log", tree, variables=_AUTHOR)
-    git.change(*DURABLY, "update-ref", LOG_REF, made.splitlines()[-1], known or "0" * len(tree))
+    commit = made.splitlines()[-1]
+    git.change(*DURABLY, "update-ref", LOG_REF, commit, known or "0" * len(tree))
+    return f"{commit} {tree}"
 
 
 def lost(git: Git) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from irontree.domain.state import Phase
 from irontree.services.loops import loop as loops
 from irontree.services.record import read_world
 from tests.support.repositories import git
+from tests.support.soak import in_soak
 from tests.support.store import LOOP_ID
 
 OTHER = "2026-04-22-1500-bbbbbb"
@@ -146,9 +147,9 @@ def test_where_nothing_waits_that_is_said(shell):
     [
         (["3", "levitate"], "“levitate” is no answer to “Your acceptance is needed”"),
         (["3", "send-back"], "for example irontree answer 3 reject:NOTE"),
-        (["3", "retry:51"], "`irontree accept 3`"),
-        (["3", "approve:zzz"], "`irontree reject 3 --note 'NOTE'`"),
-        (["9", "accept"], "issue-9"),
+        pytest.param(["3", "retry:51"], "`irontree accept 3`", marks=in_soak),
+        pytest.param(["3", "approve:zzz"], "`irontree reject 3 --note 'NOTE'`", marks=in_soak),
+        pytest.param(["9", "accept"], "issue-9", marks=in_soak),
     ],
 )
 def test_an_answer_that_cannot_be_taken_says_which_can(judged, words, said):

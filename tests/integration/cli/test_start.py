@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from tests.support.soak import in_soak
+
 HEAVY = {"acp", "git", "github", "httpx", "jinja2", "markdown_it", "prefect", "rich", "sqlalchemy"}
 
 
@@ -22,18 +24,23 @@ def test_who_only_looks_loads_no_heavy_library(shell, starter, words):
 @pytest.mark.parametrize(
     "words",
     [
-        ["--help"],
-        ["--version"],
-        ["example"],
         ["status"],
-        ["show", "1"],
-        ["show", "1", "--events"],
-        ["show", "1", "--why"],
-        ["graph"],
-        ["status", "--loops"],
         ["audit"],
         ["config"],
         ["show", "1", "--report"],
+        *(
+            pytest.param(words, marks=in_soak)
+            for words in (
+                ["--help"],
+                ["--version"],
+                ["example"],
+                ["show", "1"],
+                ["show", "1", "--events"],
+                ["show", "1", "--why"],
+                ["graph"],
+                ["status", "--loops"],
+            )
+        ),
     ],
 )
 def test_looking_imports_nothing_heavy(shell, starter, words):

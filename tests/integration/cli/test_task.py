@@ -17,6 +17,7 @@ from irontree.services.loops import loop as loops
 from irontree.services.proposals.sources import propose
 from irontree.services.record import read_world
 from tests.integration.cli.conftest import CONFIG, SPEC
+from tests.support.soak import in_soak
 
 BROKEN = """\
 # Broken
@@ -200,7 +201,13 @@ def on_a_terminal(shell, *typed: bytes, before: bytes = b"") -> subprocess.Compl
 
 
 @pytest.mark.usefixtures("untouched")
-@pytest.mark.parametrize("typed", [[b"no\n"], [b"\n", b"n\n"], [b"perhaps\n", b"No\n"], [b"\x04"]])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        [b"perhaps\n", b"No\n"],
+        *(pytest.param(typed, marks=in_soak) for typed in ([b"no\n"], [b"\n", b"n\n"], [b"\x04"])),
+    ],
+)
 def test_whatever_is_typed_but_yes_writes_nothing(shell, typed):
     """What is neither yes nor no is asked again."""
     refused = on_a_terminal(shell, *typed)

@@ -3,7 +3,7 @@
 The effects are those of docs/explanation/crash-safety.md.
 
 `SOAK=all` tries every point by itself, on both sides. Else each kind of effect is a point once, and a driver is killed
-several times on its way, at one kind after the other; of the merge every tenth point is tried.
+several times on its way, at one kind after the other; of the merge every twentieth point is tried.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def kinds(effects: tuple[str, ...]) -> list[tuple[str, Side]]:
 
 
 def points_of_the_merge(effects: tuple[str, ...]) -> Iterator[tuple[int, Side]]:
-    """All between the first publication and its event; in short every tenth, the first and the last among them."""
+    """All between the first publication and its event; in short every twentieth, the first and the last among them."""
     began, ended = effects.index("repository.publish") + 1, effects.index("log.append:verify_passed") + 1
-    for number in range(began, ended + 1) if SOAK else sorted({*range(began, ended, 10), ended}):
+    for number in range(began, ended + 1) if SOAK else sorted({*range(began, ended, 20), ended}):
         yield number, "after"
         if SOAK:
             yield number, "before"

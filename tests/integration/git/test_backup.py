@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 
 import pytest
@@ -60,6 +61,31 @@ def test_each_change_is_a_commit_on_the_one_before(project, state):
     put(project, "events/issue-1/0002-run-started.yml")
     project.repository.back_up()
     assert git(project.root, "rev-list", LOG).split() == [head(project.root, LOG), first]
+
+
+def test_where_nothing_changed_git_is_asked_one_question(project, state, tmp_path):
+    asked = tmp_path / "asked"
+    hook(tmp_path / "bin", "git", f'echo "$*" >> {asked}; exec {shutil.which("git")} "$@"')
+    repository = project.opened(PATH=f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    repository.back_up()
+    asked.write_text("")
+    repository.back_up()
+    assert [line.partition(" log ")[2] for line in asked.read_text().splitlines()] == [f"-1 --format=%H %T {LOG} --"]
+
+
+def test_a_file_that_was_written_in_place_is_noticed(project, state):
+    project.repository.back_up()
+    put(project, "plans/aaaaaaaa.yml", "x: 2\n")
+    project.repository.back_up()
+    assert git(project.root, "show", f"{LOG}:.mino/plans/aaaaaaaa.yml") == "x: 2"
+
+
+@pytest.mark.parametrize("harm", [["-d", LOG], [LOG, "HEAD"]], ids=["gone", "elsewhere"])
+def test_a_ref_that_somebody_moved_is_moved_again_although_nothing_changed(project, state, harm):
+    project.repository.back_up()
+    git(project.root, "update-ref", *harm)
+    project.repository.back_up()
+    assert ".mino/plans/aaaaaaaa.yml" in backed_up(project)
 
 
 def test_what_was_deleted_shows_and_is_still_in_the_history(project, state):

@@ -10,7 +10,7 @@ from tests.support.soak import SOAK
 from tests.unit.model.rules import Model
 
 SETTINGS = hypothesis.settings(
-    max_examples=1500 if SOAK else 10,
+    max_examples=1500 if SOAK else 8,
     stateful_step_count=80 if SOAK else 40,
     derandomize=not SOAK,  # the same steps each time, unless somebody goes looking
     report_multiple_bugs=False,
