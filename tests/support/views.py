@@ -454,6 +454,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     **{form_template(r.reason): partial(loop_form, reason=r.reason) for r in RULES if r.asked_of == "loop"},
     "issues/body.md": issue,
     "issues/request.md": request,
+    "issues/whole.md": lambda text: {"number": 7, "node": node(text), "parts_done": ((8, node(text)),)},
     "reports/notes.md": notes,
     "prompts/run.md": prompt,
     "prompts/plan.md": plan_prompt,

@@ -82,7 +82,7 @@ EFFECTS = {
     "run_lock": ("write", "remove"),
     "repository": ("keep", "publish", "back_up", "mark_history"),
 }
-FORGE = ("create_issue", "edit_issue", "post_comment", "ensure_labels", "set_labels")
+FORGE = ("create_issue", "create_pull_request", "edit_issue", "post_comment", "ensure_labels", "set_labels")
 WORKSPACE = ("prepare", "commit", "commit_document", "salvage", "merge")
 
 

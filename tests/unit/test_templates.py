@@ -445,7 +445,7 @@ def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: st
     assert checkout in shown
     assert (FOLLOWS in shown) is publish.pushes
     assert ("stop it, and you are asked" in shown) is (publish.remote is None)
-    assert ("Your other branches stay" in shown) is bool(publish.remote and publish.mode == "direct")
+    assert ("Your other branches stay" in shown) is bool(publish.remote and publish.pushes)
     assert "If `package.json` appears" in shown
     assert "Loop Mode" not in shown
 

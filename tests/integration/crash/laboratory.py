@@ -151,6 +151,8 @@ class Laboratory:
         self.place.mkdir(parents=True)
         if self.life != "change":
             lay_out(self.place, settings=TALKATIVE)
+            if self.life == "own":
+                propose_as_a_whole(self.root)
         else:
             lay_out(self.place, APPENDING, BEFORE)
             work_before(self.open())
@@ -187,6 +189,12 @@ class Laboratory:
 
     def close(self) -> None:
         self.drivers.close()
+
+
+def propose_as_a_whole(root: Path) -> None:
+    """Have the branch of the work proposed when all of it is done."""
+    config = root / ".mino" / "config.yml"
+    config.write_text(config.read_text().replace("publish:\n", "publish:\n  mode: pull_request\n"))
 
 
 @contextmanager
@@ -253,6 +261,7 @@ def outcome(app: App) -> Mapping[str, Any]:
         "content": git(remote, "ls-tree", "-r", "--name-only", branch).splitlines(),
         "user": git(app.repository.root, "status", "--porcelain"),
         "issues": {number: _issue(app, number) for number in range(1, len(world.states) + 3)},
+        "requests": [(r.title, r.state, r.base_branch) for r in app.forge().find_pull_requests(branch)],
         "undelivered": [app.deliveries.load(number).failures for number in world.replays],
         "locks": [path.name for path in (app.repository.root / ".mino").rglob("*.lock")],
     }

@@ -156,16 +156,17 @@ def making(tmp_path_factory) -> Iterator[Laboratory]:
 
 
 @pytest.mark.timeout(3600)
-def test_killed_around_the_publication_that_makes_the_branch_it_ends_the_same(making):
-    """In short, from the commit that is to be kept to the first publication and its event."""
+def test_killed_around_the_branch_of_its_own_and_its_request_it_ends_the_same(making):
+    """In short, around the commit that is to be kept, the first publication, and the request for the whole."""
     whole = observe(making, others=False)
     assert git(making.place / "remote.git", "log", "--format=%s", "main") == "first"
     assert len(whole.outcome["commits"]) > 1
     first = whole.effects.index("repository.keep") + 1
     made = whole.effects.index("repository.publish") + 1
-    chosen = (
-        points(whole.effects) if SOAK else [(first, "after"), (first + 1, "after"), (made, "before"), (made, "after")]
-    )
+    asked = whole.effects.index("forge.create_pull_request") + 1
+    assert whole.outcome["requests"] == [("Parts", "open", "main")]
+    both = [(at, side) for at in (made, asked) for side in ("before", "after")]
+    chosen = points(whole.effects) if SOAK else [(first, "after"), (first + 1, "after"), *both]
     assert not tried(making, whole, chosen)
 
 

@@ -47,6 +47,7 @@ from irontree.services.delivery.comments import (
     question_in,
 )
 from irontree.services.delivery.issue_text import keep_current
+from irontree.services.delivery.requests import propose_where_due
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.questions.questions import Question, question_of
 from irontree.services.record import World, close_where_due, closing_policy, is_closed_by_us, read_world
@@ -74,6 +75,7 @@ def deliver(app: App, world: World, issue_number: int, *, present: Labels | None
         return now
     reached, failure = _post_comments(app, world, stream, ledger)
     ledger = reply_where_due(app, world, state, ledger, reached)
+    ledger, unproposed = propose_where_due(app, world, state, ledger)
     unsure = ledger.sequence == 0 or bool(ledger.failures)
     opened_at = _opened_again_at(stream)
     not_opened = _attempt(lambda: _reopen(app, state)) if opened_at > ledger.sequence else None
@@ -84,6 +86,7 @@ def deliver(app: App, world: World, issue_number: int, *, present: Labels | None
     outcomes = (
         failure,
         not_opened,
+        unproposed,
         unlabelled,
         None if unlabelled else _attempt(lambda: shown.append(_keep_current(app, state, ledger))),
         _attempt(lambda: close_where_due(app, world, state)),

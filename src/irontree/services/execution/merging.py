@@ -20,9 +20,10 @@ from irontree.domain.events import CheckupAcceptRecorded, IssueEvent, Record
 from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEANWHILE, MERGED_WITHOUT, REQUEST_CLOSED
 from irontree.domain.machine import held
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import FORGE_FAILED, LogDamaged, RemoteFailed, RemoteUnavailable
+from irontree.errors import FORGE_FAILED, LogDamaged
 from irontree.ports import CommitCheck, PullRequest, Remark, Review, Stream
 from irontree.services.delivery.comments import comment_marker, post_once
+from irontree.services.delivery.requests import ask_people
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
 from irontree.services.execution.publication import has_ci, has_merged, of_ci
 from irontree.services.loops.loop import read_loops, skipped
@@ -210,33 +211,8 @@ def _make_ready_where_due(app: App, state: TaskState, request: PullRequest, chec
         if request.draft:
             app.forge().edit_pull_request(request.number, draft=False)
         app.deliveries.save(state.issue_number, replace(ledger, ready=ready))
-    _ask_people_where_due(app, state, request)
-
-
-def _ask_people_where_due(app: App, state: TaskState, request: PullRequest) -> None:
-    """Ask for reviews of a request and assign it, each once for each request; whoever takes that back has a reason.
-
-    A refusal, such as of an account that is not there, stops nothing: it is a warning. Raises RemoteUnavailable.
-    """
-    ledger, all_asked = app.deliveries.load(state.issue_number), str(request.number)
-    if ledger.people_asked == all_asked:
-        return
-    publish, forge, reviewers_asked = read_world(app).plan(state).policy.publish, app.forge(), f"{all_asked} reviewers"
-    due = (
-        ("reviewers", forge.request_reviews, publish.reviewers, reviewers_asked),
-        ("assignees", forge.assign, publish.assignees, all_asked),
-    )
-    for what, ask, people, asked in due[1:] if ledger.people_asked == reviewers_asked else due:
-        warnings = ledger.warnings
-        try:
-            if people:
-                ask(request.number, people)
-        except RemoteUnavailable:
-            raise
-        except RemoteFailed as error:
-            warnings = (*warnings, f"publish.{what} of request #{request.number}: {error.message}")
-        ledger = replace(ledger, people_asked=asked, warnings=warnings)
-        app.deliveries.save(state.issue_number, ledger)
+    ledger = app.deliveries.load(state.issue_number)
+    ask_people(app, state, read_world(app).plan(state).policy.publish, request, ledger)
 
 
 def reviews_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[str]:
