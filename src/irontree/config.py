@@ -124,10 +124,7 @@ class VerifySection(Section):
         description="Shell commands, or `{name, run}` for criteria that say `(check: name)`. They replace detection.",
     )
     seconds: int = Field(default=1800, gt=0, description="Limit of each command.")
-    browser: str | None = Field(
-        default=None,
-        description="Looks at the browser checks of workflow files: exit 0 passes, 77 leaves it to a person.",
-    )
+    browser: str | None = Field(default=None, description="Looks at browser checks: exit 0 passes, 77 asks a person.")
     preflight: bool = Field(
         default=False,
         description="Whether the commands run once before any agent works, where they will run. A person is asked "

@@ -55,5 +55,5 @@ def test_it_ends_the_same_whether_it_is_shot_or_not(demo):
 def work(place: Path) -> Path:
     """A clone of what was published."""
     clone = place / "clone"
-    git(place, "clone", "--quiet", str(place / "fairshare.git"), str(clone))
+    git(place, "clone", "--quiet", "--branch", "hotl/trip-page", str(place / "fairshare.git"), str(clone))
     return clone

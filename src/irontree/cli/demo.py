@@ -68,7 +68,7 @@ def run(context: Context) -> int:
             loop = approve(app, proposal, proposal.name, app.origin.actor)
         shoot = partial(_in_the_middle, SHOT_AT[sample]) if options.kill else None
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
-    context.console.write(_where_everything_is(place))
+    context.console.write(_where_everything_is(place, proposal.draft.policy.publish.target_branch))
     return code
 
 
@@ -127,10 +127,10 @@ def _introduction(place: DemoPlace, sample: Sample, agent: str | None) -> str:
     )
 
 
-def _where_everything_is(place: DemoPlace) -> str:
+def _where_everything_is(place: DemoPlace, branch: str) -> str:
     state = place.repository / ".mino"
     shown = [
-        ("the published commits", f"git -C {place.remote} log --oneline main"),
+        ("the published commits", f"git -C {place.remote} log --oneline {branch}"),
         ("the event log", str(state / "events")),
         ("issues with their comments", str(state / "forge")),
         ("briefs", str(state / "briefs")),

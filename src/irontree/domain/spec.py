@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from irontree.domain.ids import normalize, normalized_lines, revision_in, spec_digest
 from irontree.domain.plan import PlanNode
@@ -23,6 +23,9 @@ from irontree.domain.requirements.tasks import read_prose, read_task
 from irontree.domain.text import DECEPTIVE
 from irontree.domain.workflow.step import Artifact, Browser
 from irontree.errors import RequirementsRefused
+
+if TYPE_CHECKING:  # most commands read no such file
+    from irontree.domain.workflow.workflow import Workflow
 
 MAX_BYTES: Final = 1024 * 1024
 """Documents are larger only by mistake; a reader needs at most one byte beyond this limit."""
@@ -42,6 +45,8 @@ class Requirements:
     """In document order, parents before their parts."""
     digest: str
     warnings: tuple[SpecProblem, ...] = ()
+    workflow: Workflow | None = None
+    """What the file says of itself, if it is a workflow file."""
 
     @property
     def revision(self) -> str:

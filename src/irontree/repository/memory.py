@@ -137,16 +137,14 @@ class MemoryRepository:
     def user_checkout(self, remote: str | None) -> UserCheckout:
         """The user is on `stands_on`; all else is as it was last fetched."""
         top, head = str(self.root.resolve()), self.refs[_head(self.stands_on)]
-        here = {name.removeprefix(_head("")) for name in self.refs if name.startswith(_head(""))}
-        names = frozenset({*here, *(self.remote if remote else ())})
+        names = frozenset({*self._heads(), *(self.remote if remote else ())})
         dirty = _changed(self.commits[head].files, read_files(self.root))
         return UserCheckout(top, top, head, self.stands_on, branches=names, dirty=dirty)
 
     def switch(self, branch: str, start: str) -> str | None:
-        if self.refs.setdefault(_head(branch), start) != start:
-            return f"there is a branch {branch} already"
-        self.stands_on = branch
-        return None
+        is_new = self.refs.setdefault(_head(branch), start) == start
+        self.stands_on = branch if is_new else self.stands_on
+        return None if is_new else f"there is a branch {branch} already"
 
     def base(self, policy: PublishPolicy, *, own: bool = False) -> str:
         self._talk(policy)
@@ -155,8 +153,7 @@ class MemoryRepository:
         if policy.remote and branch not in self.remote and known and not own:
             raise PublicationRefused(f"{branch} was deleted", reason="target-gone", remedy="push it again")
         tip = self._tip(policy)
-        is_there = branch in self.remote if policy.remote else _head(branch) in self.refs
-        return self._see(policy, tip) if is_there else tip
+        return self._see(policy, tip) if branch in (self.remote if policy.remote else self._heads()) else tip
 
     def standing(self, policy: PublishPolicy) -> Standing:
         own, there = self.refs.get(_head(policy.target_branch)), self.remote.get(policy.target_branch)
@@ -213,7 +210,9 @@ class MemoryRepository:
         if is_missing and onto and (policy.remote, policy.target_branch) in self.had:
             return Rewritten(onto, None)
         if policy.remote is None and _head(policy.target_branch) not in self.refs:
-            self._make(policy, sha, onto)
+            if onto and not self.contains(self._tip(policy), onto):
+                raise PublicationRefused(f"{policy.target_branch} is gone", reason="target-gone", remedy="git branch")
+            self.refs[_head(policy.target_branch)] = sha
         tip = sha if is_missing else self._tip(policy)
         if onto and not self.contains(tip, onto) and not self.contains(tip, sha):
             return Rewritten(onto, tip)
@@ -308,17 +307,14 @@ class MemoryRepository:
 
     def _tip(self, policy: PublishPolicy) -> str:
         here = self.refs.get(_head(policy.target_branch))
-        found = self.remote.get(policy.target_branch, here) if policy.remote else here
-        found = found or (policy.branch_from if policy.branch_from in self.commits else None)
+        start = policy.branch_from if policy.branch_from in self.commits else None
+        found = (self.remote.get(policy.target_branch, here) if policy.remote else here) or start
         if found is None:
             raise NoSuchBranch(f"there is no branch {policy.target_branch}")
         return found
 
-    def _make(self, policy: PublishPolicy, sha: str, onto: str | None) -> None:
-        """Make the local branch at *sha*, unless it was there before."""
-        if onto and not self.contains(self._tip(policy), onto):
-            raise PublicationRefused(f"{policy.target_branch} was deleted", reason="target-gone", remedy="git branch")
-        self.refs[_head(policy.target_branch)] = sha
+    def _heads(self) -> set[str]:
+        return {name.removeprefix(_head("")) for name in self.refs if name.startswith(_head(""))}
 
     def _see(self, policy: PublishPolicy, tip: str) -> str:
         self.had.setdefault((policy.remote, policy.target_branch), set()).update(self.history(tip))

@@ -13,9 +13,10 @@ import pytest
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
+from irontree.errors import BranchUndecided, NotEligible
 from irontree.services.answers.approve import approve
 from irontree.services.loops.loop import Loop
-from irontree.services.proposals.sources import propose
+from irontree.services.proposals.sources import propose, uncommitted_documents
 from irontree.services.record import read_world
 from irontree.services.views.report import newest_results
 from tests.support.hotl import call, workflow
@@ -77,13 +78,21 @@ def test_two_steps_from_the_file_to_done(root):
     assert {key: str(state.phase) for key, state in states.items()} == dict.fromkeys(
         ("texts", "texts-part-1", "texts-part-2"), "done"
     )
-    changed = git(root, "log", "--format=", "--name-only", "origin/main").split()
-    assert sorted(changed) == [".gitignore", "texts-part-1.txt", "texts-part-2.txt"]
+    changed = git(root, "log", "--format=", "--name-only", "origin/main..origin/hotl/texts").split()
+    assert sorted(changed) == ["texts-part-1.txt", "texts-part-2.txt"]
+    assert git(root, "log", "--format=%s", "origin/main") == "first"
+    assert git(root, "branch", "--show-current") == "main"
     with redirect_stdout(io.StringIO()):
         assert main(["-C", str(root), "audit"]) == 0
     text = (root / NAME).read_text()
     assert text.count("- [x] **Step") == 2
     assert text.replace("- [x]", "- [ ]") == workflow(*STEPS)
+    git(root, "add", NAME)
+    assert uncommitted_documents(opened(root), states) == (NAME,)
+    (root / NAME).write_text(workflow(*STEPS))
+    git(root, "commit", "--quiet", "--message=workflow", NAME)
+    (root / NAME).write_text(text)
+    assert uncommitted_documents(opened(root), states) == (), "ticks are progress"
     (told,) = {record.told.dropped for record in opened(root).log.read(2).records if record.told.dropped}
     assert told == (NAME,)
 
@@ -95,7 +104,12 @@ def test_hotl_rt_shows_the_run_and_changes_nothing_of_it(root, monkeypatch):
     (state,) = (root / ".hotl" / "state").glob("*.json")
     kept = json.loads(state.read_text())
     assert list(kept)[-2:] == ["driver", "loop_id"]
-    assert (kept["driver"], kept["loop_id"], kept["status"], kept["branch"]) == ("irontree", loop.id, "paused", "main")
+    assert (kept["driver"], kept["loop_id"], kept["status"], kept["branch"]) == (
+        "irontree",
+        loop.id,
+        "paused",
+        "hotl/texts",
+    )
     assert [(step["status"], step["attempts"], step["issue_number"]) for step in kept["steps"]] == [
         *(("done", 1, 2), ("failed", 1, 3))
     ]
@@ -151,3 +165,26 @@ def test_mistakes_are_named_with_their_lines_and_nothing_is_written(root, capsys
     assert main(["-C", str(root), "task", str(root / NAME), "--approve", "0" * 16]) != 0
     assert f"{NAME}:10: Step 'Part 1' loop must be false or 'until CONDITION' (got: 'maybe')" in capsys.readouterr().err
     assert sorted(path for path in (root / ".mino").rglob("*") if ".cache" not in path.parts) == before
+
+
+def test_a_plan_stays_on_the_branch_that_was_chosen_for_it(root):
+    """A script repeats its choice; another one is refused, since the work is there."""
+    git(root, "switch", "--quiet", "--create", "feature")
+    (root / NAME).write_text(workflow(*STEPS))
+    app = opened(root)
+    with pytest.raises(BranchUndecided, match="you are on feature"):
+        propose(app, root / NAME)
+    proposal = propose(app, root / NAME, branch="here")
+    with app.driver.hold("approve"):
+        approve(app, proposal, proposal.name, "ada")
+    for repeated in ("", "here", "feature"):
+        again = propose(opened(root), root / NAME, branch=repeated)
+        assert (again.approved, again.draft.policy.publish.target_branch) == (True, "feature")
+    with pytest.raises(NotEligible, match="is worked on at feature since its approval"):
+        propose(opened(root), root / NAME, branch="isolated")
+
+
+def test_a_choice_of_branch_is_for_workflow_files(root):
+    (root / "SPEC.md").write_text("# Texts\n\n## One\n\n- [ ] it is there (manual)\n")
+    with pytest.raises(NotEligible, match=r"SPEC\.md is no workflow file"):
+        propose(opened(root), root / "SPEC.md", branch="here")

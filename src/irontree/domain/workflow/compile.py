@@ -52,6 +52,7 @@ def read_workflow(data: bytes, name: str) -> Requirements:
         nodes=nodes,
         digest=spec_digest(source, nodes),
         warnings=tuple(sorted(set(found.warnings))),
+        workflow=workflow,
     )
 
 

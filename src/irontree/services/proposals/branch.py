@@ -2,11 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from irontree.app import App
-from irontree.domain.plan import PublishPolicy
-from irontree.domain.workflow.target import choose_target
+from irontree.domain.plan import ExecutionPolicy, Plan, PublishPolicy
+from irontree.domain.spec import Requirements
+from irontree.domain.workflow.target import HERE, ISOLATED, choose_target
 from irontree.domain.workflow.workflow import Workflow
-from irontree.errors import ConfigRefused
+from irontree.errors import ConfigRefused, NotEligible
+
+
+def policy_on_branch(app: App, requirements: Requirements, known: Plan | None, choice: str) -> ExecutionPolicy:
+    """Today's settings for a document, with the branch of its *known* plan, or a workflow's own.
+
+    Raises NotEligible for a *choice* of branch that the document or the plan leaves no room for, and what
+    `workflow_target` raises.
+    """
+    policy = app.policy(known.policy.publish if known else None)
+    if requirements.workflow is None:
+        if choice:
+            raise NotEligible(f"{requirements.name} is no workflow file", remedy=_WITHOUT_CHOICE)
+        return policy
+    if known and not known.imported:
+        _refuse_another(known, choice)
+        return policy
+    publish = workflow_target(app, requirements.workflow, requirements.name, choice)
+    return policy.model_copy(update={"publish": publish})
+
+
+_WITHOUT_CHOICE: Final = "leave --branch out: publish.target_branch counts"
+
+
+def _refuse_another(known: Plan, choice: str) -> None:
+    """A plan stays on its branch; a script that repeats its choice is right."""
+    publish = known.policy.publish
+    own = HERE if publish.branch_from is None else ISOLATED
+    if choice not in ("", own, publish.target_branch):
+        raise NotEligible(
+            f"{known.spec_path} is worked on at {publish.target_branch} since its approval",
+            remedy="leave --branch out; for another branch, give the file another name",
+        )
+
+
+def follows_the_work(requirements: Requirements) -> bool:
+    """Whether the user's checkout is to be on the branch, once that is approved."""
+    return requirements.workflow is not None and requirements.workflow.worktree == "false"
 
 
 def workflow_target(app: App, workflow: Workflow, path: str, choice: str = "") -> PublishPolicy:

@@ -10,7 +10,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.adoption import Ineligible
 from irontree.domain.commands import Issues, OpenIssues
-from irontree.domain.documents import read_document
+from irontree.domain.documents import approved_text, read_document
 from irontree.domain.graph import Graph
 from irontree.domain.ids import digest_of
 from irontree.domain.issues import Issue
@@ -18,7 +18,6 @@ from irontree.domain.loop import default_budget
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.domain.spec import Requirements
 from irontree.domain.state import ADOPTED, Phase, TaskState
-from irontree.domain.workflow.lint import document_type
 from irontree.errors import NeedsBreakdown, NotEligible, NothingToDo, RequirementsRefused
 from irontree.services.proposals.adoption import (
     adopted_plan,
@@ -30,6 +29,7 @@ from irontree.services.proposals.adoption import (
     read_adoptable,
     why_not,
 )
+from irontree.services.proposals.branch import follows_the_work, policy_on_branch
 from irontree.services.proposals.proposal import (
     PLAIN,
     ApprovalChoices,
@@ -47,12 +47,16 @@ from irontree.services.work.preflight import changed_since_approval, is_changed
 
 @dataclass(frozen=True, slots=True)
 class DocumentSource:
-    """A document, by its path relative to the repository. Without *loop_mode*, an approval in either mode counts."""
+    """A document, by its path relative to the repository. Without *loop_mode*, an approval in either mode counts.
+
+    *branch* is what somebody chose for a workflow file (`services/proposals/branch.py`).
+    """
 
     spec_path: str
     loop_mode: bool = True
     text: str | None = None
     """Used if the file no longer exists."""
+    branch: str = ""
 
     def read(self, app: App, world: World) -> Draft:
         """All tasks of the document in one plan.
@@ -61,7 +65,7 @@ class DocumentSource:
         belongs to another document already (R8).
         """
         requirements = read_document(self._bytes(app), self.spec_path, known_issues=world.known_issues)
-        return draft_of(app, world, requirements, loop_mode=self.loop_mode)
+        return draft_of(app, world, requirements, loop_mode=self.loop_mode, branch=self.branch)
 
     def _bytes(self, app: App) -> bytes:
         document = app.repository.root / self.spec_path
@@ -73,15 +77,15 @@ class DocumentSource:
             raise RequirementsRefused((f"{self.spec_path}: {error.strerror}",)) from error
 
 
-def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: bool) -> Draft:
+def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: bool, branch: str = "") -> Draft:
     """The draft of *requirements*: one plan of all their tasks, which replaces the document's earlier plan.
 
-    Raises RequirementsRefused if a task key belongs to another document already (R8).
+    Raises RequirementsRefused if a task key belongs to another document already (R8), and what `policy_on_branch` does.
     """
     spec_path = requirements.name
     _refuse_foreign_keys(world, requirements, spec_path)
     known = newest_plan(app, spec_path)
-    policy = app.policy(known.policy.publish if known else None)
+    policy = policy_on_branch(app, requirements, known, branch)
     same = known and digest_of(known) == requirements.digest and known.policy == policy
     named = known and (known.loop_mode or not loop_mode) and not known.imported
     plan = _plan(app, requirements, policy)
@@ -99,6 +103,7 @@ def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: b
         changed_done=_changed_done(app, world, requirements),
         grown=_grown(world, requirements),
         removed=_removed(world, known, requirements),
+        switches=known is None and follows_the_work(requirements),
     )
 
 
@@ -113,13 +118,10 @@ def propose(
 ) -> Proposal:
     """Read *document* and return what approving it would do; writes nothing. *intent* is the text that was typed.
 
-    *branch* is what somebody chose for a workflow file (`services/proposals/branch.py`). Raises RequirementsRefused as
-    `Source.read` does, and NotEligible for a choice of branch for any other document.
+    *branch* is what somebody chose for a workflow file. Raises the errors of `DocumentSource.read`.
     """
     spec_path = _relative(app, document)
-    if branch and document_type(spec_path) != "workflow":
-        raise NotEligible(f"{spec_path} is no workflow file", remedy="leave --branch out: publish.target_branch counts")
-    return propose_from(app, DocumentSource(spec_path, loop_mode), intent or spec_path, choices)
+    return propose_from(app, DocumentSource(spec_path, loop_mode, branch=branch), intent or spec_path, choices)
 
 
 def _document_digest(plan: Plan) -> str:
@@ -211,9 +213,10 @@ def uncommitted_documents(app: App, keys: Iterable[str]) -> tuple[str, ...]:
 
 def _differs(app: App, head: str, path: str) -> bool:
     file, committed = app.repository.root / path, app.repository.document_at(head, path)
-    return file.is_file() and (
-        committed is None or committed.text != file.read_text(encoding="utf-8", errors="replace")
-    )
+    if not file.is_file() or committed is None:
+        return file.is_file()
+    here = file.read_text(encoding="utf-8", errors="replace")
+    return approved_text(committed.text, path) != approved_text(here, path)
 
 
 # --- Existing issues as a source (protocol, Intent Resolution)
