@@ -320,14 +320,15 @@ def foreign_branch(app: App, world: World, state: TaskState, tip: str) -> tuple[
         return None
     if any(world.landed(each) for each in world.states.values() if world.publishes_to(each, policy)):
         return None
-    branch, where = policy.target_branch, f" on {policy.remote}" if policy.remote else ""
-    reason = f"{branch} was to be made from {policy.branch_from[:12]}, but somebody else has made it{where}: {tip[:12]}"
+    branch, is_there = policy.target_branch, bool(policy.remote) and app.repository.has_published(tip, policy)
+    where = f"on {policy.remote}" if is_there else "here"
+    reason = f"{branch} was to be made from {policy.branch_from[:12]}, but it is {where} with other work: {tip[:12]}"
     records = app.log.read(state.issue_number).records
     if any(getattr(one.event, "blocking_check", None) == BRANCH_APPEARED for one in records):
         return None
     gone = (
         f"`git push {policy.remote} --delete {branch} && git fetch --prune {policy.remote}`"
-        if policy.remote
+        if is_there
         else f"`git branch --move {branch} another-name`"
     )
     return reason, f"go on to do this work on top of what is there; or, if nobody needs that, {gone} first"

@@ -98,6 +98,15 @@ def test_a_branch_that_somebody_else_has_made_is_asked_about_before_work_starts_
     assert started.repository.contains(started.repository.remote[NAME], theirs)
 
 
+def test_one_that_the_user_has_worked_on_here_is_said_to_be_here(started):
+    start = started.repository.remote["main"]
+    files = {**started.repository.commits[start].files, "mine.txt": b"mine\n"}
+    started.repository.refs[f"refs/heads/{NAME}"] = started.repository.add(Commit(files, (start,), "mine"))
+    run(started.app, 1)
+    assert "it is here with other work" in started.last().told.reason
+    assert f"git branch --move {NAME}" in started.last().told.remedy
+
+
 def test_one_that_appears_while_the_agent_works_is_asked_about_before_anything_is_published(started):
     run(started.app, 1)
     theirs = somebody_makes_it(started)
