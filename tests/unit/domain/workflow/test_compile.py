@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.checks import ITSELF, checks_for, coverage, left_to_people
+from irontree.domain.checks import checks_for, coverage, left_to_people
 from irontree.domain.documents import read_document
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell
@@ -14,7 +14,7 @@ from irontree.domain.spec import Requirements, changes_of
 from irontree.domain.workflow.compile import is_workflow, read_workflow, unticked
 from irontree.domain.workflow.lint import lint
 from irontree.domain.workflow.reading import read
-from irontree.domain.workflow.step import Artifact, Browser, Command, Review
+from irontree.domain.workflow.step import ITSELF, Artifact, Browser, Command, Review
 from irontree.errors import RequirementsRefused
 from tests.support.hotl import SAMPLES, workflow
 
@@ -149,6 +149,11 @@ def test_a_gate_that_is_auto_asks_nobody():
 def test_a_review_is_never_left_out():
     node = leaf("loop: false\nverify:\n  type: human-review\n  prompt: Look at it", AUTO)
     assert [human.criterion.text for human in left_to_people(coverage(node, POLICY))] == ["Look at it"]
+
+
+def test_a_review_in_the_words_of_a_gate_is_no_gate():
+    node = leaf("loop: false\nverify:\n  type: human-review\n  prompt: approve step 1\ngate: human", AUTO)
+    assert [human.criterion.text for human in left_to_people(coverage(node, POLICY))] == ["approve step 1"]
 
 
 def test_boxes_are_no_part_of_what_is_approved():
