@@ -184,6 +184,11 @@ def test_mistakes_refuse_the_file_with_their_lines():
     assert len(refused.value.problems) == len(lint(text.decode(), "workflow").errors)
 
 
+def test_nothing_in_quotes_is_nothing():
+    with pytest.raises(RequirementsRefused, match="verify type:human-review missing 'prompt:' field"):
+        compiled('loop: false\nverify:\n  type: human-review\n  prompt: ""')
+
+
 def test_hidden_characters_refuse_it_too():
     with pytest.raises(RequirementsRefused, match="U\\+202E"):
         compiled("loop: false\nverify: echo \u202e")
@@ -211,6 +216,51 @@ def test_what_changed_in_a_step_is_told():
         *("criterion removed: approve step 1", "command added: pytest -x", "command removed: pytest"),
         *("attempts: at most 5 (was at most 3)", "gate: none (was human)"),
     ]
+
+
+PIECES = [
+    *("---", "intent: x", "success_criteria: y", "risk_level: low", "auto_approve: true", "", "- [ ] **Step 1: A**"),
+    *(
+        "### 2. B",
+        "action: do",
+        "loop: false",
+        "loop: until x",
+        "max_iterations: 2",
+        "verify: x",
+        "verify:",
+        "gate: human",
+    ),
+    *("  type: artifact", "  type: browser", "  - type: human-review", '    prompt: ""', "    path: ''", '    url: ""'),
+    *(
+        "    check: x",
+        '    kind: "exists"',
+        "    assert:",
+        '    value: ""',
+        "  type: shell",
+        "    command: x",
+        "    url: x",
+    ),
+    *(
+        "    kind: contains",
+        "    path: a/b",
+        "    path: ../b",
+        "```",
+        "\u2028",
+        "- [x] **Step 0: C**",
+        "verify: |",
+        "intent: ",
+    ),
+]
+HEAD = "---\nintent: x\nsuccess_criteria: y\nrisk_level: low\n---\n- [ ] **Step 1: A**\naction: do\nloop: false\n"
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=9)), max_size=14), st.sampled_from(["", HEAD]))
+def test_any_text_is_a_tree_or_is_refused(pieces: list[str], head: str):
+    try:
+        nodes = read_document((head + "\n".join(pieces)).encode("utf-8", "surrogatepass"), NAME).nodes
+    except RequirementsRefused:
+        return
+    assert [PlanNode.model_validate(node.model_dump(mode="json")) for node in nodes] == list(nodes)
 
 
 @given(st.lists(st.sampled_from(["Build", "build", "Build it", "", "Ä", "2", "Test 2", "Test", "Test"]), max_size=9))
