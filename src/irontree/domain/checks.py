@@ -20,7 +20,7 @@ from irontree.domain.command_lines import is_trivial
 from irontree.domain.plan import Criterion, DetectionRow, ExecutionPolicy, PlanNode, Shell, canonical_digest
 from irontree.domain.text import ENDED_ESCAPES
 from irontree.domain.values import CodeRef, Value
-from irontree.domain.workflow.step import Artifact, Browser, Command, Review, StepCheck, StepSpec
+from irontree.domain.workflow.step import Artifact, Browser, Command, Review, StepCheck
 
 
 class ReviewCheck(NamedTuple):
@@ -218,8 +218,6 @@ def truncate(output: str) -> str:
 
 
 ITS_PARTS: Final = "its parts, all done"
-ITSELF: Final = "auto_approve, since the risk is not high"
-"""What covers a gate that needs no person."""
 NOTHING_CITED: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -334,8 +332,11 @@ def judge(
 def _cover(criterion: Criterion, node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str]) -> str | None:
     if node.executability == "container":
         return ITS_PARTS
-    if node.step and (found := _cover_of_step(criterion, node, node.step, policy, cited)):
-        return found
+    if node.step:
+        gates = policy.gates_of(node)
+        guarded = gates is not None and gates.acceptance is not None
+        if found := node.step.cover(criterion.text, cited, guarded=guarded):
+            return found
     if criterion.manual:
         return None
     if criterion.command:
@@ -345,17 +346,6 @@ def _cover(criterion: Criterion, node: PlanNode, policy: ExecutionPolicy, cited:
     else:
         found = "; ".join(node.verification)
     return found or cited.get(criterion.text)
-
-
-def _cover_of_step(
-    criterion: Criterion, node: PlanNode, step: StepSpec, policy: ExecutionPolicy, cited: Mapping[str, str]
-) -> str | None:
-    """What takes a person's place: what was seen in a browser, or the rule by which the gate approves itself."""
-    if criterion.text in step.browsed:
-        return cited.get(criterion.text)
-    gates = policy.gates_of(node)
-    guarded = gates is not None and gates.of("pending_acceptance") is not None
-    return ITSELF if criterion.text == step.gate_text and step.approves_itself and not guarded else None
 
 
 def _detected(policy: ExecutionPolicy, present: Collection[str]) -> list[Shell]:

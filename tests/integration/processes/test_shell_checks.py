@@ -9,7 +9,15 @@ import threading
 from irontree.checks.shell import ShellCheckRunner
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.plan import Shell
+from irontree.domain.workflow.step import Command
 from tests.support.processes import NEVER, Heard, children
+
+
+def run_step(command, workspace, **caller):
+    runner = ShellCheckRunner(children(), {**os.environ, **caller})
+    return runner.run(
+        Command(run=command), workspace=workspace, seconds=60, variables={}, cancel=NEVER, progress=Heard()
+    )
 
 
 def run(command, workspace, *, seconds=60, variables=None, cancel=NEVER, caller=None, progress=None):
@@ -87,3 +95,15 @@ def test_a_command_that_does_not_exist_has_not_passed(tmp_path):
     result = run("no-such-tool --check", tmp_path)
     assert (result.exit_code, result.passed) == (127, False)
     assert "no-such-tool" in result.output
+
+
+def test_the_command_of_a_step_is_run_by_bash_where_there_is_one(tmp_path):
+    by_bash = run_step('[[ -n "$BASH_VERSION" ]] && echo "it is $0"', tmp_path)
+    assert (by_bash.exit_code, by_bash.output) == (0, "it is bash\n")
+    assert run_step("exit 3", tmp_path).exit_code == 3
+    assert run_step('echo "one\n$two"\nexit 0', tmp_path).passed
+
+
+def test_and_by_sh_where_there_is_none(tmp_path):
+    without = run_step('echo "it is $0"; exit 4', tmp_path, PATH=str(tmp_path))
+    assert (without.exit_code, without.output) == (4, "it is /bin/sh\n")

@@ -23,7 +23,7 @@ from irontree.domain.workflow.reading import (
     read,
     verify_items,
 )
-from irontree.domain.workflow.verify import KINDS, ArtifactCheck, BrowserCheck, ShellCheck, check_of, kind_of
+from irontree.domain.workflow.verify import KINDS, ArtifactCheck, BrowserCheck, ShellCheck, check_of, kind_of, unquoted
 from irontree.domain.workflow.workflow import MODES, Workflow, first_word, interpret
 
 Document = Literal["workflow", "design"]
@@ -220,7 +220,7 @@ def _check_item(step: WrittenStep, item: Item, found: Findings) -> None:
         expected = "expected: shell, browser, human-review, artifact"
         found.refuse(item.line, f"{name} has invalid verify type '{kind}' ({expected})", "")
     for key, what in _NEEDED.get(kind, ()):
-        if not item.fields.written(key):
+        if not unquoted(item.fields.written(key)):
             found.refuse(item.line, f"{name} verify type:{kind} missing {what}", "")
     _check_entries(name, item, found)
     match check_of(item):

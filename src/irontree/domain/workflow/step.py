@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, Literal, TypeAlias
 
 from pydantic import Field
@@ -11,6 +11,8 @@ from irontree.domain.values import Value
 
 APPROVED_ITSELF: Final = "approved, auto"
 """What `meta.gate` says of a gate that needed no person."""
+ITSELF: Final = "auto_approve, since the risk is not high"
+"""What covers a gate that needs no person."""
 NO_VERIFY: Final = "no verify"
 """What is recorded of a step that nothing checked."""
 
@@ -129,9 +131,25 @@ class StepSpec(Value):
         return frozenset(check.does for check in self.checks if isinstance(check, Browser))
 
     @property
+    def reviewed(self) -> frozenset[str]:
+        """The criteria that a person judges in any case."""
+        return frozenset(check.prompt for check in self.checks if isinstance(check, Review))
+
+    @property
     def gate_text(self) -> str:
         """The criterion that its gate is."""
         return f"approve step {self.number}"
+
+    def cover(self, criterion: str, seen: Mapping[str, str], *, guarded: bool) -> str | None:
+        """What takes a person's place for a criterion: what was *seen* in a browser, or a gate that approves itself.
+
+        Where acceptance is *guarded*, no gate does.
+        """
+        if criterion in self.reviewed:
+            return None
+        if criterion in self.browsed:
+            return seen.get(criterion)
+        return ITSELF if criterion == self.gate_text and self.approves_itself and not guarded else None
 
     def used_up(self, attempts: int) -> str:
         """Why it is tried no more, in HOTL's words; empty for a step that is tried once."""

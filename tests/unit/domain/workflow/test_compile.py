@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.checks import ITSELF, checks_for, coverage, left_to_people
+from irontree.domain.checks import checks_for, coverage, left_to_people
 from irontree.domain.documents import read_document
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell
@@ -14,7 +14,7 @@ from irontree.domain.spec import Requirements, changes_of
 from irontree.domain.workflow.compile import is_workflow, read_workflow, unticked
 from irontree.domain.workflow.lint import lint
 from irontree.domain.workflow.reading import read
-from irontree.domain.workflow.step import Artifact, Browser, Command, Review
+from irontree.domain.workflow.step import ITSELF, Artifact, Browser, Command, Review
 from irontree.errors import RequirementsRefused
 from tests.support.hotl import SAMPLES, workflow
 
@@ -151,6 +151,11 @@ def test_a_review_is_never_left_out():
     assert [human.criterion.text for human in left_to_people(coverage(node, POLICY))] == ["Look at it"]
 
 
+def test_a_review_in_the_words_of_a_gate_is_no_gate():
+    node = leaf("loop: false\nverify:\n  type: human-review\n  prompt: approve step 1\ngate: human", AUTO)
+    assert [human.criterion.text for human in left_to_people(coverage(node, POLICY))] == ["approve step 1"]
+
+
 def test_boxes_are_no_part_of_what_is_approved():
     text = workflow(PLAIN, PLAIN, front=AUTO)
     ticked = text.replace("- [ ] **Step 2", "- [x] **Step 2")
@@ -177,6 +182,11 @@ def test_mistakes_refuse_the_file_with_their_lines():
     assert any("risk_level must be low, medium, or high" in problem for problem in refused.value.problems)
     assert all(problem.startswith(f"{NAME}:") for problem in refused.value.problems)
     assert len(refused.value.problems) == len(lint(text.decode(), "workflow").errors)
+
+
+def test_nothing_in_quotes_is_nothing():
+    with pytest.raises(RequirementsRefused, match="verify type:human-review missing 'prompt:' field"):
+        compiled('loop: false\nverify:\n  type: human-review\n  prompt: ""')
 
 
 def test_hidden_characters_refuse_it_too():
@@ -206,6 +216,51 @@ def test_what_changed_in_a_step_is_told():
         *("criterion removed: approve step 1", "command added: pytest -x", "command removed: pytest"),
         *("attempts: at most 5 (was at most 3)", "gate: none (was human)"),
     ]
+
+
+PIECES = [
+    *("---", "intent: x", "success_criteria: y", "risk_level: low", "auto_approve: true", "", "- [ ] **Step 1: A**"),
+    *(
+        "### 2. B",
+        "action: do",
+        "loop: false",
+        "loop: until x",
+        "max_iterations: 2",
+        "verify: x",
+        "verify:",
+        "gate: human",
+    ),
+    *("  type: artifact", "  type: browser", "  - type: human-review", '    prompt: ""', "    path: ''", '    url: ""'),
+    *(
+        "    check: x",
+        '    kind: "exists"',
+        "    assert:",
+        '    value: ""',
+        "  type: shell",
+        "    command: x",
+        "    url: x",
+    ),
+    *(
+        "    kind: contains",
+        "    path: a/b",
+        "    path: ../b",
+        "```",
+        "\u2028",
+        "- [x] **Step 0: C**",
+        "verify: |",
+        "intent: ",
+    ),
+]
+HEAD = "---\nintent: x\nsuccess_criteria: y\nrisk_level: low\n---\n- [ ] **Step 1: A**\naction: do\nloop: false\n"
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=9)), max_size=14), st.sampled_from(["", HEAD]))
+def test_any_text_is_a_tree_or_is_refused(pieces: list[str], head: str):
+    try:
+        nodes = read_document((head + "\n".join(pieces)).encode("utf-8", "surrogatepass"), NAME).nodes
+    except RequirementsRefused:
+        return
+    assert [PlanNode.model_validate(node.model_dump(mode="json")) for node in nodes] == list(nodes)
 
 
 @given(st.lists(st.sampled_from(["Build", "build", "Build it", "", "Ä", "2", "Test 2", "Test", "Test"]), max_size=9))

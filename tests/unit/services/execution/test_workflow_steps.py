@@ -125,6 +125,23 @@ def proposed_again(scene: Scene, path: Path) -> Proposal:
     return propose(scene.app, path)
 
 
+def test_a_step_that_is_inserted_begins_nothing_again_that_is_done(scene):
+    scene.agent = ScriptedAgent(does(greet_txt="hello"), does(greet_txt="bye"), *[writes_everything] * 9)
+    loop = begin(scene, CHECKED, CHECKED)
+    assert scene.drive(loop).reason == "fail_terminal"
+    path = scene.root / NAME
+    text = path.read_text()
+    new = text.partition("- [ ] **Step 2: Part 2**")[2].replace("has greet.txt hello", "has greet.txt bye")
+    path.write_text(f"{text.replace('Step 2: Part 2', 'Step 2: New', 1)}- [ ] **Step 3: Part 2**{new}")
+    proposal = propose(scene.app, path)
+    assert [task.node.task_key for task in proposal.due] == ["rate-new", TWO]
+    again = approve(scene.app, proposal, proposal.name, "ada")
+    assert scene.state(ONE).phase is Phase.DONE
+    scene.drive(again)
+    assert [task.task_key for task in scene.agent.tasks][2] == "rate-new"
+    assert scene.state(ONE).attempt_count == 1
+
+
 # --- Its own checks ------------------------------------------------------------------------------------
 
 
