@@ -42,7 +42,7 @@ from irontree.ports import (
 )
 
 if TYPE_CHECKING:
-    from irontree.domain.workflow.boxes import Ticked
+    from irontree.domain.workflow.compile import Ticked
     from irontree.domain.workflow.run import Run
 
 

@@ -43,7 +43,7 @@ from irontree.domain.workflow.checkout import Checkout as UserCheckout
 from irontree.domain.workflow.step import Artifact, Command
 
 if TYPE_CHECKING:
-    from irontree.domain.workflow.boxes import Ticked
+    from irontree.domain.workflow.compile import Ticked
     from irontree.domain.workflow.run import Run
 
 

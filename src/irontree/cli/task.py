@@ -27,8 +27,7 @@ from irontree.domain.plan import Plan
 from irontree.domain.text import nearest, one_line, shell_path
 from irontree.errors import BranchUndecided, NotEligible
 from irontree.services.answers.answers import between_steps
-from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
-from irontree.services.answers.following import put_on_branch
+from irontree.services.answers.approve import adopt, approve, approve_stepwise, put_on_branch, resolve_to_approve
 from irontree.services.execution.trial import top_level
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_plan

@@ -22,7 +22,7 @@ from irontree.errors import LogDamaged, Refused
 from irontree.files import Disk, disk_errors, locked, read_beneath, read_bytes, swap
 
 if TYPE_CHECKING:
-    from irontree.domain.workflow.boxes import Ticked
+    from irontree.domain.workflow.compile import Ticked
 
 HOME: Final = ".hotl"
 STATES: Final = f"{HOME}/state"

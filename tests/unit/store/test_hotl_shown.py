@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.domain.workflow.boxes import Ticked, with_boxes
-from irontree.domain.workflow.compile import read_workflow
+from irontree.domain.workflow.compile import Ticked, read_workflow, with_boxes
 from irontree.domain.workflow.lint import interpret_linted
 from irontree.domain.workflow.reading import read
 from irontree.domain.workflow.run import Place, Run, begin

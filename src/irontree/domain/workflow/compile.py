@@ -5,9 +5,10 @@ Boxes are no part of what is approved: people and programs tick them while the w
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+import re
+from collections.abc import Collection, Container, Iterator, Sequence
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 from irontree.domain.ids import normalize, spec_digest, task_key
 from irontree.domain.plan import Criterion, PlanNode
@@ -68,6 +69,37 @@ def unticked(written: WrittenWorkflow) -> str:
             line = lines[step.line]
             lines[step.line] = f"{line[:BOX_COLUMN]} {line[BOX_COLUMN + 1 :]}"
     return "\n".join(lines)
+
+
+# --- Its boxes: ticked for the steps that are done, one character each
+
+
+class Ticked(NamedTuple):
+    """The text with its boxes as they must be, and the steps whose box had a tick without being done."""
+
+    text: str
+    set_back: tuple[int, ...]
+
+
+def with_boxes(text: str, source: str, done: Collection[int]) -> Ticked | None:
+    """*text* with a tick for each step that is *done*; None if the rest of it is not the approved *source* any more."""
+    written = read(text)
+    if normalize(unticked(written)) != source:
+        return None
+    pieces = re.split("(\r\n|\r|\n)", text)
+    set_back = []
+    for step in written.steps:
+        at = 2 * step.line  # line ends stand between the lines
+        if step.ticked is None or step.ticked == (step.number in done):
+            continue
+        sign = " " if step.ticked else "x"
+        pieces[at] = f"{pieces[at][:BOX_COLUMN]}{sign}{pieces[at][BOX_COLUMN + 1 :]}"
+        if step.ticked:
+            set_back.append(step.number)
+    return Ticked("".join(pieces), tuple(set_back))
+
+
+# --- Its nodes
 
 
 def _nodes(workflow: Workflow, written: WrittenWorkflow, name: str) -> Iterator[PlanNode]:

@@ -13,8 +13,10 @@ from irontree.domain import typed
 from irontree.domain.commands import Intent, Issues, OpenIssues, resolve_intent
 from irontree.domain.gates import key_of_approval
 from irontree.domain.issues import Issue
-from irontree.domain.plan import Plan
+from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.state import NEEDS_BREAKDOWN, Phase, TaskState
+from irontree.domain.text import shell_word
+from irontree.domain.workflow.target import why_it_stays
 from irontree.errors import ApprovalRefused, Busy, NeedsBreakdown, NotEligible, NothingToDo, RemoteFailed
 from irontree.services.delivery.deliver import LABELS, deliver
 from irontree.services.execution.publish import PublishedNodes, go_on, publish, release_approved
@@ -351,3 +353,25 @@ def _document(app: App, document: str) -> Path:
 
 def _path(app: App, document: str) -> Path:
     return (app.repository.root / document).resolve()
+
+
+# --- The user's checkout, put on the branch of a workflow that was just approved
+
+
+def put_on_branch(app: App, publish: PublishPolicy, *, is_here: bool) -> str:
+    """Put the checkout on the plan's own branch, and say so, or why it stays and how to do that by hand.
+
+    *is_here* says whether the approval was given on a terminal in that checkout. Empty if it is there already. The
+    caller holds the driver lock.
+    """
+    branch, start = publish.target_branch, publish.branch_from
+    checkout = app.repository.user_checkout(publish.remote)
+    if checkout.branch == branch or start is None:
+        return ""
+    why = why_it_stays(checkout, start) if is_here else "the approval was not given on a terminal in it"
+    why = why or app.repository.switch(branch, start) or ""
+    if not why:
+        return f"Your checkout is on {branch} now, and follows the work."
+    there = shell_word(branch)
+    command = f"git switch {there}" if branch in checkout.branches else f"git switch --create {there} {start[:12]}"
+    return f"Your checkout stays on {checkout.branch or 'no branch'}: {why}. To follow the work: {command}"

@@ -38,7 +38,7 @@ def show_runs(app: App, world: World, states: Iterable[TaskState]) -> None:
 
 def _tick(app: App, plan: Plan, shown: Mirrored) -> None:
     """Keep the boxes of the author's file as the log has it, unless the run was given up."""
-    from irontree.domain.workflow.boxes import with_boxes  # noqa: PLC0415  (see _mirrored)
+    from irontree.domain.workflow.compile import with_boxes  # noqa: PLC0415  (see _mirrored)
 
     if shown.run.status == "abandoned" or plan.spec_path.startswith("/"):
         return

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.workflow.boxes import with_boxes
-from irontree.domain.workflow.compile import read_workflow
+from irontree.domain.workflow.compile import read_workflow, with_boxes
 from tests.support.hotl import workflow
 
 NAME = "hotl-workflow-rate.md"

@@ -6,7 +6,7 @@ import pytest
 
 from irontree.domain.plan import PublishPolicy
 from irontree.errors import BranchUndecided, ConfigRefused, Refused
-from irontree.services.answers.following import put_on_branch
+from irontree.services.answers.approve import put_on_branch
 from irontree.services.proposals.branch import workflow_target
 from tests.support.hotl import parsed
 from tests.support.world import Scene

@@ -9,7 +9,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.app import App
-from irontree.domain.workflow.boxes import Ticked
+from irontree.domain.workflow.compile import Ticked
 from irontree.domain.workflow.run import Run, run_as_json, run_from_json
 from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult, AgentTask
