@@ -140,10 +140,10 @@ def catch_up(app: App) -> None:
         settle_requests(app, world)
         world = read_world(app)
     due = [state for state in world.states.values() if _is_due(app, state)]
+    show_runs(app, world, due)
     for state in due:
         deliver(app, world, state.issue_number)
         write_projections(app, world, state)
-    show_runs(app, world, due)
     tell_halts(app, world)
     if due:
         app.repository.back_up()
@@ -252,11 +252,11 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
 def follow_up(app: App, state: TaskState) -> None:
     """Deliver the effects of an issue's new events: on the forge, in brief and report (R9)."""
     world = read_world(app)
+    show_runs(app, world, (state,))  # killed before it is delivered, an issue is due, and its run is shown again
     deliver(app, world, state.issue_number)
     if state.request:
         lift_draft(app, state)
     write_projections(app, world, state)
-    show_runs(app, world, (state,))
 
 
 def stop_at(app: App, issue_number: int, reason: str) -> TaskState:

@@ -16,11 +16,13 @@ from irontree.ports import AgentResult, AgentTask
 from irontree.services.answers.answers import Answer
 from irontree.services.answers.approve import approve
 from irontree.services.execution.run import run
-from irontree.services.execution.steps import follow_up
+from irontree.services.execution.steps import catch_up, follow_up
+from irontree.services.execution.verify import verify
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.sources import propose
 from irontree.services.views.workflow_run import show_runs
 from tests.support.hotl import workflow
+from tests.support.watching import Killed
 from tests.support.world import Answers, Scene, accepts, does, drive, nobody, prepared, sends_back
 
 NAME = "hotl-workflow-rate.md"
@@ -36,10 +38,13 @@ class Shown:
     runs: list[Run] = field(default_factory=list)
     log: Sequence[str] = ()
     fails: bool = False
+    is_killed: bool = False
     ticked: list[tuple[str, Callable[[str], Ticked | None]]] = field(default_factory=list)
     set_back: tuple[int, ...] = ()
 
     def show(self, run: Run, log: Sequence[str]) -> None:
+        if self.is_killed:
+            raise Killed
         if self.fails:
             raise EnvironmentRefused("the disk is full", remedy="make room")
         self.runs.append(run)
@@ -102,6 +107,20 @@ def test_it_begins_pending_and_its_id_is_that_of_its_beginning(scene, shown):
     assert (shown.now.status, shown.now.current_step) == ("running", 1)
     assert (step.status, step.attempts, step.started_at, step.verify["passed"]) == ("pending", 0, None, None)
     assert shown.now.run_id.startswith("rate-20260422T")
+
+
+def test_killed_before_it_is_shown_the_next_command_shows_it(scene, shown):
+    begin(scene, CHECKED)
+    scene.agent = ScriptedAgent(does(greet_txt="hello"))
+    number = scene.number("rate-part-1")
+    run(scene.app, number)
+    passed = verify(scene.app, number)
+    shown.is_killed = True
+    with pytest.raises(Killed):
+        follow_up(app_of(scene, shown), passed)
+    shown.is_killed = False
+    catch_up(app_of(scene, shown))
+    assert [step.status for step in shown.now.steps] == ["done"]
 
 
 def test_what_is_committed_is_in_progress(scene, shown):
