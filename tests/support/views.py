@@ -387,6 +387,7 @@ def approval(text: str) -> dict[str, object]:
         "configured": True,
         "steps": True,
         "browsed": True,
+        "switches": True,
         "budget": 60,
         "loop_mode": True,
         "answer": "",

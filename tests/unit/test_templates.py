@@ -426,7 +426,7 @@ STAYS = "Your branches and your checkout stay where they are: `git pull` brings 
         (PublishPolicy(mode="pull_request", remote="origin", target_branch="main"), "proposed for `main`", STAYS),
         (
             OWN,
-            "in place of `main`. It starts from commit `111111111111`: the first task that passes makes it.",
+            "It starts from commit `111111111111`, with all that is in it: the first task that passes makes it.",
             FOLLOWS,
         ),
         (OWN, "is pushed to `hotl/a` of `origin`", FOLLOWS),
@@ -435,7 +435,11 @@ STAYS = "Your branches and your checkout stay where they are: `git pull` brings 
             "One request to merge it there is opened when all is",
             FOLLOWS,
         ),
-        (OWN.model_copy(update={"branch_from": None}), "is this plan's own, in place of `main`.\n", FOLLOWS),
+        (
+            OWN.model_copy(update={"branch_from": None}),
+            "It is the one that was chosen, in place of `main`.",
+            FOLLOWS,
+        ),
     ],
 )
 def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: str, checkout: str):

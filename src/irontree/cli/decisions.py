@@ -28,6 +28,7 @@ from irontree.services.questions.commands import answers_to, goes_on, next_comma
 from irontree.services.questions.listing import asked_about
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
+from irontree.services.views.workflow_run import show_runs_of
 
 ENDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -196,6 +197,7 @@ def run_stop(context: Context) -> int:
 def stop_loop(context: Context, app: App, loop_id: str, note: str = "") -> int:
     """End the loop, and close what its runs ask."""
     loops.cancel(app, loop_id, app.origin.actor, note=note)
+    show_runs_of(app, loop_id)
     app.repository.back_up()
     from irontree.flows.server.connection import adopt_server
 

@@ -335,6 +335,7 @@ class Drive:
         if status == "completed":
             self._tell_left_open(loop_id)
             self._tell_uncommitted(loop_id)
+            self._tell_branches(loop_id)
             return OK
         if status == "cancelled":
             self._say(f"Loop {loop_id} cancelled.")
@@ -352,6 +353,14 @@ class Drive:
         for path in uncommitted_documents(self.app, read_loop(self.app, loop_id).keys):
             commit = f"git add {shell_path(path)} && git commit -m {shell_word(f'Add {path}')}"
             self._say(f"{path} is in no commit yet: {commit}")
+
+    def _tell_branches(self, loop_id: str) -> None:
+        """Say where work is that went to a branch of its own."""
+        plans = read_world(self.app).plans
+        ours = (plans[key].policy.publish for key in read_loop(self.app, loop_id).keys if key in plans)
+        for publish in dict.fromkeys(each for each in ours if each.merge_into):
+            there = "/".join(filter(None, (publish.remote, publish.target_branch)))
+            self._say(f"The work is on {there}: git log {shell_word(f'{publish.merge_into}..{there}')}")
 
     def _leave_to_worker(self, loop_id: str) -> int:
         from irontree.flows.runs.recovery import close_overtaken, start_loop

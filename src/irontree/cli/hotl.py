@@ -364,14 +364,13 @@ def run_lint(words: list[str]) -> int:
     if len(words) != 1:
         return _usage("lint <file>")
     path = Path(words[0])
-    document = document_type(words[0])
-    if document is None:
-        _tell(f"SKIP: {path.name} is not a HOTL design doc or workflow file")
-        return OK
-    text = _text(path, words[0])
+    document, text = document_type(words[0]), _text(path, words[0])
     if text is None:
         _tell(f"FAIL: File not found: {words[0]}")
         return FAILED
+    if document is None:
+        _tell(f"SKIP: {path.name} is not a HOTL design doc or workflow file")
+        return OK
     found = lint(text, document)
     for warning in found.warnings:
         _tell(f"WARN: {warning}")

@@ -41,9 +41,13 @@ def counted(number: int, what: str) -> str:
 _NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
 
 
+_MISLEADING_REF: Final = re.compile(r"@|refs/.*|[0-9a-f]{40}|[0-9a-f]{64}")
+"""Names of branches that git takes, and its commands then take for something else."""
+
+
 def is_ref_name(name: str) -> bool:
     """Whether git accepts *name* for a branch, and so for a remote (`git check-ref-format --branch`)."""
-    return bool(name) and not _NO_REF.search(name)
+    return bool(name) and not _NO_REF.search(name) and not _MISLEADING_REF.fullmatch(name)
 
 
 # --- Characters that move a cursor, hide text, or show it in another order than it is in
@@ -58,9 +62,9 @@ _CONTROLS: Final = "\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
 _UNWANTED: Final = f"[{_CONTROLS}\ufeff\ud800-\udfff]"
 _TAGS: Final = "\u2060-\u2064\U000e0000-\U000e007f\U000e0100-\U000e01ef"
 """Invisible everywhere, and able to hold a whole text: a model reads it, a person does not."""
-_FILLERS: Final = "\u115f\u1160\u3164\uffa0"
+FILLERS: Final = "\u115f\u1160\u3164\uffa0"
 """Letters of Hangul that show nothing."""
-DECEPTIVE: Final = f"[{_CONTROLS}\x0b{_TAGS}]|[\u200b-\u200d\ufeff{_FILLERS}]{{2,}}"
+DECEPTIVE: Final = f"[{_CONTROLS}\x0b{_TAGS}]|[\u200b-\u200d\ufeff{FILLERS}]{{2,}}"
 """Characters not allowed in a document: approvers must see what they approve.
 
 Marks between words and in emoji stand alone; several in a row can hold a text as well.
@@ -81,7 +85,7 @@ def lookalikes(text: str) -> tuple[str, ...]:
 def _may_deceive(char: str) -> bool:
     name = unicodedata.name(char, "")
     accented = unicodedata.normalize("NFD", char)
-    plain = name.startswith(_PLAIN_SCRIPTS) and char not in _FILLERS
+    plain = name.startswith(_PLAIN_SCRIPTS) and char not in FILLERS
     return not (plain or (len(accented) > 1 and accented[0].isascii()))
 
 

@@ -379,7 +379,8 @@ class MemoryWorkspace:
 
     def commit(self, message: str, *, base: str, without: Collection[str] = ()) -> Committed | CommitRefused | None:
         before, files = self.commit_of(base).files, read_files(self.path)
-        dropped = tuple(path for path in _changed(before, files) if path in without)
+        spared = tuple(f"{place}/" for place in without)
+        dropped = tuple(path for path in _changed(before, files) if f"{path}/".startswith(spared))
         kept = {path: data for path, data in before.items() if path in dropped}
         files = {path: data for path, data in files.items() if path not in dropped} | kept
         changed = _changed(before, files)

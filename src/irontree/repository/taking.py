@@ -50,13 +50,17 @@ def take(
     changes = tuple(git.repo.changes("diff-index", "--cached", base))
     if whole and (refused := _refused(git, base, changes)):
         return refused
-    ours = [change for change in changes if _is_ours(change.path) or shown(change.path) in without]
+    ours = [change for change in changes if _is_ours(change.path) or _is_in(shown(change.path), without)]
     files = [change for change in changes if change not in ours]
     _put_back(git, ours)
     if not files:
         return None
     tree = git.change(*DURABLY, "write-tree").splitlines()[-1]
     return Taken(tree, *(tuple(shown(change.path) for change in found) for found in (files, ours)))
+
+
+def _is_in(path: str, places: Collection[str]) -> bool:
+    return any(path == place or path.startswith(f"{place}/") for place in places)
 
 
 def _is_ours(path: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from irontree.domain.workflow.reading import MOST_BYTES as READ_BYTES
 from irontree.domain.workflow.report import report
 from irontree.domain.workflow.run import DRIVER, Change, Damaged, Run, run_as_json, run_from_json, run_id_of
-from irontree.errors import LogDamaged, Refused
+from irontree.errors import EnvironmentRefused, LogDamaged, Refused
 from irontree.files import Disk, disk_errors, locked, read_beneath, read_bytes, swap
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ class HotlRuns:
     def tick(self, path: str, mark: Callable[[str], Ticked | None]) -> tuple[int, ...]:
         """Write what *mark* makes of the file *path* of the folder, atomically.
 
-        A file that is not there, leads elsewhere or is no text is left alone. Returns the steps whose tick was set
+        A file that is not there, leads elsewhere, has two names, may not be written or is no text is left alone; its
+        mode stays. Returns the steps whose tick was set
         back. Raises EnvironmentRefused.
         """
         place = self._folder / path
@@ -143,7 +145,10 @@ class HotlRuns:
             ticked = mark(text) if 0 < len(data) <= READ_BYTES else None
             if ticked and ticked.text != text:
                 with disk_errors(place):
-                    swap(place, ticked.text.encode())
+                    found = place.stat()
+                    if not found.st_mode & stat.S_IWUSR or found.st_nlink > 1:
+                        return ()
+                    swap(place, ticked.text.encode(), mode=stat.S_IMODE(found.st_mode))
         return ticked.set_back if ticked else ()
 
     def _is_ours(self, run: Run) -> bool:
@@ -159,6 +164,12 @@ class HotlRuns:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        for name in (HOME, STATES, REPORTS, f"{HOME}/.gitignore", f"{STATES}/.lock"):
+            if (place := self._folder / name).is_symlink():
+                raise EnvironmentRefused(
+                    f"{place} is a link: what is written there would be written elsewhere",
+                    remedy="remove it, and from git if it is there; it is made anew",
+                )
         with disk_errors(self._folder / STATES), locked(self._folder / STATES / ".lock"):
             yield
 
@@ -172,7 +183,7 @@ class HotlRuns:
         """The state first: a report without the last line is only less, one with a line too many would lie."""
         self._disk.write_durably(path, _bytes(to_json(run_as_json(run))))
         shown = self._report(path, run)
-        before = (read_bytes(shown, MOST_BYTES) or b"").decode("utf-8", "replace")
+        before = (b"" if shown.is_symlink() else read_bytes(shown, MOST_BYTES) or b"").decode("utf-8", "replace")
         self._disk.write_durably(shown, _bytes(report(run, before, log)))
 
     def _report(self, state: Path, run: Run) -> Path:

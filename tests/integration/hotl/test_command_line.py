@@ -180,6 +180,8 @@ def test_lint_passes_on_stdout_and_fails_on_stderr(hotl: Hotl):
     assert failed.err.splitlines()[0] == "FAIL: Missing YAML frontmatter (file must start with ---) (line 1)"
     assert failed.err.endswith("LINT FAILED: 2 error(s) in hotl-workflow-bad.md\n")
     assert call("lint", "hotl-workflow-gone.md").err == "FAIL: File not found: hotl-workflow-gone.md\n"
+    assert call("lint", "NOTES.md").err == "FAIL: File not found: NOTES.md\n", "a name that is typed wrong is no pass"
+    Path("README.md").write_text("# A project\n")
     skipped = call("lint", "README.md")
     assert (skipped.code, skipped.err) == (0, "SKIP: README.md is not a HOTL design doc or workflow file\n")
 

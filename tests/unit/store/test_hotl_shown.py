@@ -14,7 +14,7 @@ from irontree.domain.workflow.compile import Ticked, read_workflow, with_boxes
 from irontree.domain.workflow.lint import interpret_linted
 from irontree.domain.workflow.reading import read
 from irontree.domain.workflow.run import Place, Run, begin
-from irontree.errors import Refused
+from irontree.errors import EnvironmentRefused, Refused
 from irontree.store.hotl_runs import HotlRuns
 from tests.support.hotl import workflow
 
@@ -55,6 +55,41 @@ def test_an_id_that_another_run_has_is_not_taken(tmp_path):
     assert runs.read(first) == other
     assert (second.stem, runs.read(second).run_id) == ("rate-20260102T030406Z", "rate-20260102T030406Z")
     assert (tmp_path / ".hotl" / "reports" / f"{second.stem}.md").is_file()
+
+
+@pytest.mark.parametrize("name", [".hotl", ".hotl/state", ".hotl/reports", ".hotl/.gitignore", ".hotl/state/.lock"])
+def test_nothing_is_written_where_a_link_leads(tmp_path, name):
+    """Whoever can push, or an agent whose work is published, can put one there."""
+    here, outside = tmp_path / "here", tmp_path / "outside"
+    outside.mkdir()
+    there = outside / "file" if name.endswith(("ignore", "lock")) else outside
+    (outside / "file").write_text("mine")
+    (outside / "file").chmod(0o755)
+    (here / name).parent.mkdir(parents=True)
+    (here / name).symlink_to(there)
+    runs, run = HotlRuns(here), a_run(here)
+    for write in (lambda: runs.begin(lambda: run), lambda: runs.show(replace(run, more=OURS), [])):
+        with pytest.raises(EnvironmentRefused, match="is a link"):
+            write()
+    assert [(path.name, path.read_text(), path.stat().st_mode & 0o777) for path in outside.iterdir()] == [
+        ("file", "mine", 0o755)
+    ]
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o644, 0o444])
+def test_a_tick_keeps_the_mode_and_leaves_a_file_that_may_not_be_written(tmp_path, mode):
+    (tmp_path / NAME).write_text(TEXT)
+    (tmp_path / NAME).chmod(mode)
+    HotlRuns(tmp_path).tick(NAME, marking(1))
+    assert (tmp_path / NAME).stat().st_mode & 0o777 == mode
+    assert ("- [x]" in (tmp_path / NAME).read_text()) is (mode != 0o444)
+
+
+def test_a_file_with_two_names_is_left_alone(tmp_path):
+    (tmp_path / NAME).write_text(TEXT)
+    (tmp_path / "other.md").hardlink_to(tmp_path / NAME)
+    HotlRuns(tmp_path).tick(NAME, marking(1))
+    assert (tmp_path / NAME).read_text() == (tmp_path / "other.md").read_text() == TEXT
 
 
 def test_a_file_keeps_its_mode_and_its_line_ends(tmp_path):

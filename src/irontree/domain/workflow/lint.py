@@ -48,6 +48,7 @@ _SECURITY: Final = re.compile(
     r"|secrets?|passwords?|tokens?|billing|permissions?)(?![a-z0-9])",
     re.IGNORECASE,
 )
+_NEARLY_A_STEP: Final = re.compile(r"[-*+] ?\[.?\]\W*step\b", re.IGNORECASE)
 _URL: Final = re.compile(r"https?://[^\s/]+", re.IGNORECASE)
 _DESIGN: Final = re.compile(r"(?:^|/)docs/designs/[^/]*\.md$|-(?:design|plan)\.md$")
 _WORKFLOW: Final = re.compile(r"(?:^|/)docs/plans/[^/]*-workflow\.md$|(?:^|/)hotl-workflow-[^/]*\.md$")
@@ -152,6 +153,10 @@ def _check_steps(written: WrittenWorkflow, found: Findings, *, high: bool) -> No
     if not written.steps:
         what = "No steps found (expected either '### N. Step name' or '- [ ] **Step N: Step name**')"
         found.refuse(len(written.lines) - 1, what, "")
+    headers = {step.line for step in written.steps}
+    for number, line in enumerate(written.lines):
+        if number not in headers and number not in written.hidden and _NEARLY_A_STEP.match(line):
+            found.refuse(number, "This looks like a step, but is none", "Write '- [ ] **Step N: Step name**'")
     numbers = {step.number for step in written.steps}
     for number in sorted(set(range(1, len(numbers) + 1)) - numbers):
         found.refuse(written.steps[0].line, f"There is no step {number}", "Number the steps 1, 2, 3")

@@ -88,6 +88,8 @@ class WrittenWorkflow:
     begins: bool
     closed: bool
     steps: tuple[WrittenStep, ...]
+    hidden: frozenset[int]
+    """The lines that are code or comments."""
 
 
 def read(text: str) -> WrittenWorkflow:
@@ -97,7 +99,7 @@ def read(text: str) -> WrittenWorkflow:
     body = [*[""] * (end + 1), *lines[end + 1 :]] if end else list(lines)
     hidden = lines_hidden(body)
     front = Fields(_pairs(lines[1:end], 1))
-    return WrittenWorkflow(lines, front, lines[0].startswith(FENCE), end > 0, tuple(_steps(body, hidden)))
+    return WrittenWorkflow(lines, front, lines[0].startswith(FENCE), end > 0, tuple(_steps(body, hidden)), hidden)
 
 
 def bare(value: str) -> str:

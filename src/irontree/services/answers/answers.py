@@ -51,6 +51,7 @@ from irontree.services.questions.questions import (
 )
 from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of, rules_in_words
+from irontree.services.views.workflow_run import show_runs_of
 from irontree.services.work.preflight import STALE_LOCK
 
 NOTE_LIMIT: Final = 8000
@@ -240,6 +241,7 @@ def _skip(app: App, question: Question, answer: Answer) -> None:
 def _stop(app: App, question: Question, answer: Answer) -> None:
     """Stop the loop; its issues keep their state."""
     loop.cancel(app, question.loop_id or "", answer.by, note=answer.note)
+    show_runs_of(app, question.loop_id or "")
 
 
 def _resume(app: App, question: Question, answer: Answer) -> None:

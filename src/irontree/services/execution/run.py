@@ -243,8 +243,8 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
 
 
 def _not_its_work(attempt: _RunningAttempt) -> tuple[str, ...]:
-    """The workflow file whose step it is: what is to be done is changed by people, and approved."""
-    return (attempt.plan.spec_path,) if attempt.node.step else ()
+    """The workflow file whose step it is, which people change and approve, and the folder of its runs."""
+    return (attempt.plan.spec_path, ".hotl") if attempt.node.step else ()
 
 
 def _work_beneath(state: TaskState) -> str:

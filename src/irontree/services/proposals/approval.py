@@ -85,6 +85,7 @@ def approval_view(
         # What is looked for where nothing is configured; empty if each task lists commands, which replace it.
         "detection": policy.detection if any(_may_detect(node) for node, _ in pairs) else (),
         **_checked(pairs, policy),
+        "switches": draft.switches,
         "budget": draft.budget,
         "loop_mode": loop_mode,
         "answer": answer,

@@ -11,8 +11,8 @@ from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.domain.timestamps import moment
 from irontree.errors import EnvironmentRefused, LogDamaged
-from irontree.services.loops.loop import Loop, newest_over_each, read_loops
-from irontree.services.record import World
+from irontree.services.loops.loop import Loop, newest_over_each, read_loop, read_loops
+from irontree.services.record import World, read_world
 from irontree.services.views.history import time_of
 from irontree.services.views.report import newest_results
 
@@ -34,6 +34,13 @@ def show_runs(app: App, world: World, states: Iterable[TaskState]) -> None:
                 _tick(app, plan, shown)
         except (EnvironmentRefused, LogDamaged) as error:
             app.progress.note(f"warning: the run of {plan.spec_path} in .hotl is not up to date: {error.message}")
+
+
+def show_runs_of(app: App, loop_id: str) -> None:
+    """The same for all issues of a loop, once it was stopped."""
+    world = read_world(app)
+    keys = read_loop(app, loop_id).entity.task_keys
+    show_runs(app, world, [world.states[key] for key in keys if key in world.states])
 
 
 def _tick(app: App, plan: Plan, shown: Mirrored) -> None:

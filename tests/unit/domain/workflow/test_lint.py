@@ -63,6 +63,15 @@ def test_values_of_the_front_matter(line: str, error: str):
     assert found == f"{error} (line {len(front.splitlines()) + 3})"
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["- [ ] Step 2: Without stars", "- [] **Step 2: Bad box**", "* [x] **Step 2: Star**", "-[ ] **step 2: Small**"],
+)
+def test_what_is_nearly_a_step_is_not_passed_over(line: str):
+    found = lint(f"{workflow(PASSES)}\n{line}\naction: a\nloop: false\n", "workflow")
+    assert any("This looks like a step, but is none" in error for error in found.errors)
+
+
 @pytest.mark.parametrize("line", ["risk_level: HIGH # x", "branch: feat/a_b.c-1", "worktree: host # by Codex"])
 def test_values_that_are_fine(line: str):
     front = line if line.startswith("risk") else f"risk_level: low\n{line}"

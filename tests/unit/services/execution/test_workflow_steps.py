@@ -392,16 +392,26 @@ def test_the_agent_is_told_of_its_step(scene):
     assert "every criterion below" not in second
 
 
+def test_the_approval_shows_a_command_of_several_lines_as_it_is_written(scene):
+    command = "test -d . # it is there\ntouch x  y"
+    (scene.root / NAME).write_text(workflow("loop: false\nverify: |\n  test -d . # it is there\n  touch x  y"))
+    text = approval_text(scene.app, propose(scene.app, scene.root / NAME), loop_mode=True)
+    assert f"```sh\n{command}\n```\n" in text
+    assert "it is there touch" not in text
+
+
 def test_changes_of_the_workflow_file_are_left_out_and_told(scene):
     def edits(task: AgentTask) -> None:
         does(greet_txt="hello")(task)
         (task.workspace / NAME).write_text("nothing left to do")
+        (task.workspace / ".hotl" / "state").mkdir(parents=True)
+        (task.workspace / ".hotl" / "state" / "a.json").write_text("{}")
 
     scene.agent = ScriptedAgent(edits)
     assert driven(scene, CHECKED) == "goal_reached"
     completed = next(record for record in scene.records(ONE) if record.event.event == "run_completed")
-    assert completed.told.dropped == (NAME,)
-    assert say_issue_event(completed).endswith(f"; changes left out of the commit: {NAME}")
+    assert sorted(completed.told.dropped) == [".hotl/state/a.json", NAME]
+    assert say_issue_event(completed).partition("; changes left out of the commit: ")[2]
     assert NAME not in scene.repository.files_at(scene.state(ONE).code_ref or "")
 
 

@@ -18,9 +18,9 @@ from irontree.services.answers.approve import approve
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import catch_up, follow_up
 from irontree.services.execution.verify import verify
-from irontree.services.loops.loop import Loop
+from irontree.services.loops.loop import Loop, cancel
 from irontree.services.proposals.sources import propose
-from irontree.services.views.workflow_run import show_runs
+from irontree.services.views.workflow_run import show_runs, show_runs_of
 from tests.support.hotl import workflow
 from tests.support.watching import Killed
 from tests.support.world import Answers, Scene, accepts, does, drive, nobody, prepared, sends_back
@@ -107,6 +107,15 @@ def test_it_begins_pending_and_its_id_is_that_of_its_beginning(scene, shown):
     assert (shown.now.status, shown.now.current_step) == ("running", 1)
     assert (step.status, step.attempts, step.started_at, step.verify["passed"]) == ("pending", 0, None, None)
     assert shown.now.run_id.startswith("rate-20260422T")
+
+
+def test_a_loop_that_was_stopped_leaves_its_run_abandoned(scene, shown):
+    loop = begin(scene, CHECKED)
+    show_runs(app_of(scene, shown), scene.world, [scene.state("rate-part-1")])
+    assert shown.now.status == "running"
+    cancel(scene.app, loop.id, "ada")
+    show_runs_of(app_of(scene, shown), loop.id)
+    assert shown.now.status == "abandoned"
 
 
 def test_killed_before_it_is_shown_the_next_command_shows_it(scene, shown):
