@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from irontree.domain.text import FILLERS, without_secrets
+
 
 def names(text: str) -> tuple[str, ...]:
     """The names in a table that is written as words."""
@@ -358,3 +360,19 @@ def is_trivial(command: str) -> bool:
     says_something = words[:1] in (["echo"], ["printf"]) and not set(command) & set("&|;")
     last = re.split(r"\|\||;", " ".join(words).rstrip("; "))[-1].strip()
     return says_something or last in _TRIVIAL
+
+
+_BLANK: Final = FILLERS + "\N{BRAILLE PATTERN BLANK}"
+"""Letters and signs that show nothing."""
+_FOR_BASH: Final = frozenset("\n\t")
+
+
+def unshown(command: str) -> tuple[str, str] | None:
+    """What an approval would not show of a command, and what to do: it names all that runs (R6)."""
+    hidden = next((c for c in command if c in _BLANK or not (c.isprintable() or c in _FOR_BASH)), None)
+    if hidden:
+        return f"a command with the invisible character U+{ord(hidden):04X}", "Remove it"
+    if without_secrets(command) != command:
+        what = "a command that looks as if it held a secret, which an approval would not show"
+        return what, "Let it read that from a variable"
+    return None

@@ -76,6 +76,13 @@ REFUSED = [
         "Write the command on",
     ),
     (f"# A\n{X}## Checks\n- `$ a\u200bb`\n", 4, "a command with the invisible character U+200B", "Remove it"),
+    (f"# A\n{X}## Checks\n- `$ a\u3164b`\n", 4, "a command with the invisible character U+3164", "Remove it"),
+    (
+        f"# A\n{X}## Checks\n- `$ test '-----BEGIN PRIVATE KEY-----' || x; : -----END PRIVATE KEY-----`\n",
+        4,
+        "a command that looks as if it held a secret, which an approval would not show",
+        "Let it read that from a variable",
+    ),
     (f"# Log in\n{X}# B\nDepends on: Login\n{X}", 4, "'Login' is no task of this document", "Did you mean 'Log in'?"),
     (f"# A\nDepends on: none, zzz\n{X}", 2, "'zzz' is no task of this document", "Use a title, a key or '#N'"),
     (

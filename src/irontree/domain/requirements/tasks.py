@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from irontree.domain.command_lines import is_trivial
+from irontree.domain.command_lines import is_trivial, unshown
 from irontree.domain.ids import normalize
 from irontree.domain.plan import Criterion
 from irontree.domain.requirements.markdown import MAX_TEXT, Findings, Item, MarkdownBlock, quoted
@@ -428,10 +428,8 @@ class _TaskReader:
             self.findings.refuse(
                 command.index, "a command that goes on behind a backslash", "Write the command on one line"
             )
-        hidden = next((character for character in command.text if not character.isprintable()), None)
-        if hidden:
-            what = f"a command with the invisible character U+{ord(hidden):04X}"
-            self.findings.refuse(command.index, what, "Remove it")
+        if found := unshown(command.text):
+            self.findings.refuse(command.index, *found)
         if is_trivial(command.text):
             self.findings.warn(
                 command.index, f"{quoted(command.text)} cannot fail, so it proves nothing", "Name a command that can"
