@@ -41,13 +41,9 @@ def counted(number: int, what: str) -> str:
 _NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
 
 
-_MISLEADING_REF: Final = re.compile(r"@|refs/.*|[0-9a-f]{40}|[0-9a-f]{64}")
-"""Names of branches that git takes, and its commands then take for something else."""
-
-
 def is_ref_name(name: str) -> bool:
     """Whether git accepts *name* for a branch, and so for a remote (`git check-ref-format --branch`)."""
-    return bool(name) and not _NO_REF.search(name) and not _MISLEADING_REF.fullmatch(name)
+    return bool(name) and not _NO_REF.search(name)
 
 
 # --- Characters that move a cursor, hide text, or show it in another order than it is in
