@@ -6,24 +6,8 @@ import pytest
 
 from irontree.domain.plan import PublishPolicy
 from irontree.errors import NoSuchBranch, PublicationRefused
-from irontree.ports import Moved, Published, Repository, Rewritten, Standing
-from tests.support.memory_project import make_memory_project
-from tests.support.repositories import PLAIN, make_project
-
-
-@pytest.fixture(params=[make_project, make_memory_project], ids=["git", "memory"])
-def project(request, tmp_path):
-    return request.param(tmp_path)
-
-
-@pytest.fixture
-def repository(project) -> Repository:
-    return project.repository
-
-
-@pytest.fixture(params=["remote", "no remote"])
-def policy(request, project):
-    return project.target if request.param == "remote" else project.local_target
+from irontree.ports import Moved, Published, Rewritten, Standing
+from tests.support.repositories import PLAIN
 
 
 @pytest.fixture

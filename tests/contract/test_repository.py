@@ -9,36 +9,10 @@ import pytest
 from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
-from irontree.ports import (
-    Checkout,
-    CommitRefused,
-    Committed,
-    Document,
-    Moved,
-    Published,
-    Repository,
-    Rewritten,
-    Standing,
-)
-from tests.support.memory_project import make_memory_project
-from tests.support.repositories import PLAIN, make_project, write
+from irontree.ports import Checkout, CommitRefused, Committed, Document, Moved, Published, Rewritten, Standing
+from tests.support.repositories import PLAIN, write
 
 REF = "refs/irontree/issue-1/2"
-
-
-@pytest.fixture(params=[make_project, make_memory_project], ids=["git", "memory"])
-def project(request, tmp_path):
-    return request.param(tmp_path)
-
-
-@pytest.fixture
-def repository(project) -> Repository:
-    return project.repository
-
-
-@pytest.fixture(params=["remote", "no remote"])
-def policy(request, project):
-    return project.target if request.param == "remote" else project.local_target
 
 
 def test_it_knows_its_main_worktree_and_keeps_its_id(project, repository):

@@ -17,13 +17,14 @@ from typing import Final
 
 from irontree.domain.requirements.markdown import Findings
 from irontree.domain.workflow import run as model
+from irontree.domain.workflow.checkout import HOME, REPORTS
 from irontree.domain.workflow.reading import MOST_BYTES, WrittenWorkflow, read
 from irontree.domain.workflow.report import render, step_list, summary
 from irontree.domain.workflow.verify import ArtifactCheck, Outcome, ShellCheck, judge
 from irontree.domain.workflow.workflow import Workflow, interpret
 from irontree.errors import IrontreeError, Refused
 from irontree.files import read_bytes
-from irontree.store.hotl_runs import HOME, REPORTS, HotlRuns, located, require_own, to_json
+from irontree.store.hotl_runs import HotlRuns, located, require_own, to_json
 
 OK: Final = 0
 FAILED: Final = 1

@@ -18,7 +18,7 @@ from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import Placed
 from irontree.domain.task_types import TaskType
 from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Sha, Shape, SpecRevision, TaskKey, Value
-from irontree.domain.workflow.step import StepSpec
+from irontree.domain.workflow.step import ShellLine, StepSpec
 
 
 def _is_unset(value: object) -> bool:
@@ -114,26 +114,11 @@ class PlanNode(Value):
         return canonical_digest(self.model_dump(exclude={"line"}))
 
 
-class Shell(Value):
+class Shell(ShellLine, Value):
     """A check that is a shell command, and the name by which criteria cite it: it passes with exit code 0."""
 
     name: str = Field(min_length=1)
     run: str = Field(min_length=1)
-
-    @property
-    def does(self) -> str:
-        """What is done, in a line of its own."""
-        return self.run
-
-    @property
-    def shown(self) -> str:
-        """What is done, for people."""
-        return f"$ {self.run}"
-
-    @property
-    def complaint(self) -> str:
-        """That it does not pass, in words."""
-        return f"`{self.run}` fails"
 
 
 class DetectionRow(Value):

@@ -16,18 +16,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from irontree.domain.workflow.checkout import HOME, REPORTS
 from irontree.domain.workflow.reading import MOST_BYTES as READ_BYTES
 from irontree.domain.workflow.report import report
-from irontree.domain.workflow.run import DRIVER, Change, Damaged, Run, run_as_json, run_from_json, run_id_of
+from irontree.domain.workflow.run import DRIVEN, DRIVER, Change, Damaged, Run, run_as_json, run_from_json, run_id_of
 from irontree.errors import EnvironmentRefused, LogDamaged, Refused
 from irontree.files import Disk, disk_errors, locked, read_beneath, read_bytes, swap
 
 if TYPE_CHECKING:
     from irontree.domain.workflow.compile import Ticked
 
-HOME: Final = ".hotl"
 STATES: Final = f"{HOME}/state"
-REPORTS: Final = f"{HOME}/reports"
 IGNORED: Final = b"*\n"
 MOST_BYTES: Final = 64 * 1024 * 1024
 
@@ -199,7 +198,7 @@ class HotlRuns:
 
 def require_own(run: Run) -> None:
     """Raises Refused for a run that Iron Tree drives: its log is the truth, and this file only shows it."""
-    if run.more.get(DRIVER) == "irontree":
+    if run.more.get(DRIVER) == DRIVEN:
         raise Refused(
             f"Iron Tree drives the run {run.run_id}: hotl-rt only shows it",
             remedy="`irontree status` says where it stands, and `irontree answer` takes your decision",

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from signal import SIGKILL
 from typing import Any
 
 import pytest
 
-from tests.integration.crash.laboratory import Laboratory, budget_used, faults, laboratory, outcome
+from tests.integration.crash.laboratory import Laboratory, Life, budget_used, faults, laboratory, outcome
 from tests.support.repositories import git
 from tests.support.soak import SOAK, in_soak
 from tests.support.watching import Side
@@ -36,6 +37,15 @@ class Undisturbed:
     outcome: Mapping[str, Any]
     budget_used: int
     others: bool
+
+
+def laboratory_at_home(folder: Path, life: Life) -> Iterator[Laboratory]:
+    """A laboratory whose cache and state are in its own folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "place" / "cache"))
+        patch.setenv("XDG_STATE_HOME", str(folder / "place" / "state"))
+        with laboratory(folder, life) as made:
+            yield made
 
 
 @pytest.fixture(scope="module")
@@ -147,12 +157,7 @@ def test_killed_while_it_merges_what_others_published_it_ends_the_same(lab, amon
 
 @pytest.fixture(scope="module")
 def making(tmp_path_factory) -> Iterator[Laboratory]:
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("own")
-        patch.setenv("XDG_CACHE_HOME", str(folder / "place" / "cache"))
-        patch.setenv("XDG_STATE_HOME", str(folder / "place" / "state"))
-        with laboratory(folder, "own") as made:
-            yield made
+    yield from laboratory_at_home(tmp_path_factory.mktemp("own"), "own")
 
 
 @pytest.mark.timeout(3600)
@@ -175,12 +180,7 @@ def test_killed_around_the_branch_of_its_own_and_its_request_it_ends_the_same(ma
 
 @pytest.fixture(scope="module")
 def changing(tmp_path_factory) -> Iterator[Laboratory]:
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("change")
-        patch.setenv("XDG_CACHE_HOME", str(folder / "place" / "cache"))
-        patch.setenv("XDG_STATE_HOME", str(folder / "place" / "state"))
-        with laboratory(folder, "change") as made:
-            yield made
+    yield from laboratory_at_home(tmp_path_factory.mktemp("change"), "change")
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+HOME: Final = ".hotl"
+"""The folder of runs, in the repository or the folder that is worked in."""
+REPORTS: Final = f"{HOME}/reports"
 WORKTREES: Final = ".hotl-worktrees"
 """The folder of our worktrees, beside the repository."""
 

@@ -12,13 +12,22 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import moment
-from irontree.domain.workflow.run import DRIVER, Place, Run, RunStatus, RunStep, StepStatus, begin, iso, log_line
+from irontree.domain.workflow.run import (
+    DRIVEN,
+    DRIVER,
+    Place,
+    Run,
+    RunStatus,
+    RunStep,
+    StepStatus,
+    begin,
+    iso,
+    log_line,
+)
 from irontree.domain.workflow.step import NO_VERIFY, StepSpec
 from irontree.domain.workflow.verify import REVIEW_REQUIRED, kept_output
 from irontree.domain.workflow.workflow import Workflow
 
-DRIVEN: Final = "irontree"
-"""What a state says of its driver, and what its executor is."""
 _STATUS: Final[dict[Phase, StepStatus]] = {
     Phase.RUNNING: "in_progress",
     Phase.COMMITTED: "in_progress",

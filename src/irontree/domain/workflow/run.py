@@ -31,6 +31,8 @@ RUN_STATUSES: Final = ("running", "paused", "blocked", "completed", "abandoned")
 REJECTED: Final = "human review rejected"
 APPROVED: Final = "human review approved"
 DRIVER: Final = "driver"
+DRIVEN: Final = "irontree"
+"""What a state says of its driver where that is Iron Tree, and what its executor is then."""
 """The key that says that Iron Tree drives a run."""
 LOOP: Final = "loop"
 """The executor mode of a run for which none is named."""

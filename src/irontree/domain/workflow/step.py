@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -17,19 +17,15 @@ NO_VERIFY: Final = "no verify"
 """What is recorded of a step that nothing checked."""
 
 
-class Command(Value):
-    """A shell command, run by bash where there is one: it passes with exit code 0."""
+class ShellLine:
+    """What a check says of itself that is a shell command, which stands in `run`."""
 
-    run: str = Field(min_length=1)
-
-    @property
-    def name(self) -> str:
-        """The name of its result."""
-        return f"step: {self.run}"
+    if TYPE_CHECKING:
+        run: str
 
     @property
     def does(self) -> str:
-        """What is done."""
+        """What is done, in a line of its own."""
         return self.run
 
     @property
@@ -41,6 +37,17 @@ class Command(Value):
     def complaint(self) -> str:
         """The failure in words."""
         return f"`{self.run}` fails"
+
+
+class Command(ShellLine, Value):
+    """A shell command, run by bash where there is one: it passes with exit code 0."""
+
+    run: str = Field(min_length=1)
+
+    @property
+    def name(self) -> str:
+        """The name of its result."""
+        return f"step: {self.run}"
 
 
 class Artifact(Value):

@@ -21,6 +21,7 @@ from irontree.domain.spec import MAX_BYTES
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import moment
 from irontree.domain.values import NOT_APPLICABLE
+from irontree.domain.workflow.checkout import HOME
 from irontree.errors import EnvironmentRefused, GitFailed, IrontreeError, NoSuchBranch, NotEligible, RemoteFailed
 from irontree.files import read_beneath
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Stream, Workspace
@@ -244,7 +245,7 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
 
 def _not_its_work(attempt: _RunningAttempt) -> tuple[str, ...]:
     """The workflow file whose step it is, which people change and approve, and the folder of its runs."""
-    return (attempt.plan.spec_path, ".hotl") if attempt.node.step else ()
+    return (attempt.plan.spec_path, HOME) if attempt.node.step else ()
 
 
 def _work_beneath(state: TaskState) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from irontree.app import App
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.domain.timestamps import moment
+from irontree.domain.workflow.checkout import REPORTS
 from irontree.errors import EnvironmentRefused, LogDamaged
 from irontree.services.loops.loop import Loop, newest_over_each, read_loop, read_loops
 from irontree.services.record import World, read_world
@@ -18,8 +19,6 @@ from irontree.services.views.report import newest_results
 
 if TYPE_CHECKING:
     from irontree.domain.workflow.mirror import Mirrored
-
-REPORTS: Final = ".hotl/reports"
 
 
 def show_runs(app: App, world: World, states: Iterable[TaskState]) -> None:
@@ -58,9 +57,9 @@ def _mirrored(app: App, world: World, plan: Plan) -> Mirrored | None:
     """The run of *plan* as the log has it; None before its root is published."""
     # Few plans are of workflow files: what reads them is loaded with the first.
     from irontree.domain.workflow.lint import interpret_linted  # noqa: PLC0415
-    from irontree.domain.workflow.mirror import DRIVEN, Worked, mirror  # noqa: PLC0415
+    from irontree.domain.workflow.mirror import Worked, mirror  # noqa: PLC0415
     from irontree.domain.workflow.reading import read  # noqa: PLC0415
-    from irontree.domain.workflow.run import Place  # noqa: PLC0415
+    from irontree.domain.workflow.run import DRIVEN, Place  # noqa: PLC0415
 
     root = next((node.task_key for node in plan.nodes if node.executability == "container"), "")
     begun = moment(time_of(app.log.read(world.states[root].issue_number).records[0])) if root in world.states else None
