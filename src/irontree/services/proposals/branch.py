@@ -19,9 +19,9 @@ def policy_on_branch(app: App, requirements: Requirements, known: Plan | None, c
     `workflow_target` raises.
     """
     policy = app.policy(known.policy.publish if known else None)
+    if requirements.workflow is None and choice:
+        raise NotEligible(f"{requirements.name} is no workflow file", remedy=_WITHOUT_CHOICE)
     if requirements.workflow is None:
-        if choice:
-            raise NotEligible(f"{requirements.name} is no workflow file", remedy=_WITHOUT_CHOICE)
         return policy
     if known and not known.imported:
         _refuse_another(known, choice)
@@ -44,9 +44,10 @@ def _refuse_another(known: Plan, choice: str) -> None:
         )
 
 
-def follows_the_work(requirements: Requirements) -> bool:
-    """Whether the user's checkout is to be on the branch, once that is approved."""
-    return requirements.workflow is not None and requirements.workflow.worktree == "false"
+def follows_the_work(requirements: Requirements, publish: PublishPolicy) -> bool:
+    """Whether the user's checkout is to be put on the branch, once that is approved: one that is there has it."""
+    workflow = requirements.workflow
+    return workflow is not None and workflow.worktree == "false" and publish.branch_from is not None
 
 
 def workflow_target(app: App, workflow: Workflow, path: str, choice: str = "") -> PublishPolicy:

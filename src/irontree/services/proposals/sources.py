@@ -103,7 +103,7 @@ def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: b
         changed_done=_changed_done(app, world, requirements),
         grown=_grown(world, requirements),
         removed=_removed(world, known, requirements),
-        switches=known is None and follows_the_work(requirements),
+        switches=known is None and follows_the_work(requirements, policy.publish),
     )
 
 

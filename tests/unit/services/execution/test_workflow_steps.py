@@ -400,6 +400,16 @@ def test_the_approval_shows_a_command_of_several_lines_as_it_is_written(scene):
     assert "it is there touch" not in text
 
 
+def test_the_approval_shows_configured_commands_of_several_lines_as_they_are_written_too(scene):
+    command = "true # nothing\ntouch  x"
+    workspace = scene.policy.workspace.model_copy(update={"setup": (command,)})
+    scene.policy = scene.policy.model_copy(update={"workspace": workspace, "browser": command})
+    (scene.root / NAME).write_text(workflow("loop: false\nverify:\n  type: browser\n  url: http://x\n  check: y"))
+    text = approval_text(scene.app, propose(scene.app, scene.root / NAME), loop_mode=True)
+    assert text.count(f"```sh\n{command}\n```\n") == 2
+    assert "nothing touch" not in text
+
+
 def test_changes_of_the_workflow_file_are_left_out_and_told(scene):
     def edits(task: AgentTask) -> None:
         does(greet_txt="hello")(task)

@@ -7,8 +7,10 @@ import pytest
 from irontree.domain.plan import PublishPolicy
 from irontree.errors import BranchUndecided, ConfigRefused, Refused
 from irontree.services.answers.approve import put_on_branch
+from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.branch import workflow_target
-from tests.support.hotl import parsed
+from irontree.services.proposals.sources import propose
+from tests.support.hotl import parsed, workflow
 from tests.support.world import Scene
 
 FILE = "hotl-workflow-greeting.md"
@@ -64,6 +66,15 @@ def test_the_checkout_is_put_on_it_if_that_was_approved_in_it(scene, start):
     assert put_on_branch(scene.app, own, is_here=True) == "Your checkout is on hotl/greeting now, and follows the work."
     assert (scene.repository.stands_on, scene.repository.refs["refs/heads/hotl/greeting"]) == ("hotl/greeting", start)
     assert put_on_branch(scene.app, own, is_here=True) == ""
+
+
+@pytest.mark.parametrize(("branch", "promised"), [("", True), ("\nbranch: feature/x", False)], ids=["new", "there"])
+def test_a_checkout_that_is_on_the_branch_is_not_said_to_be_put_there(scene, start, branch, promised):
+    on_feature(scene)
+    (scene.root / FILE).write_text(workflow("loop: false", front=f"risk_level: low\nworktree: false{branch}"))
+    proposal = propose(scene.app, scene.root / FILE)
+    said = "Right after the approval your checkout is put on it" in approval_text(scene.app, proposal, loop_mode=True)
+    assert (proposal.draft.switches, said) == (promised, promised)
 
 
 def test_elsewhere_it_is_left_and_a_line_says_how(scene, start):
