@@ -60,7 +60,7 @@ def test_served_a_loop_survives_the_death_of_everything_and_ends_when_a_person_a
     loop_id = held.authorise()
     with typed(held.root, ["serve", "--attach"], environment_of_user, tmp_path / "first") as first:
         first.wait_until_it_says("Ctrl-C stops")
-        wait_until((tmp_path / "started").exists, patience=LONG)
+        first.wait_until_there_is(tmp_path / "started", patience=LONG)
         at_work = processes_of(first)
         os.kill(first.process.pid, signal.SIGKILL)
         assert not psutil.wait_procs(at_work, timeout=20)[1]

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from irontree.app import App
 from irontree.cli.answer import prepare
 from irontree.cli.follow import Follower, ShownSoFar, StillOpen
@@ -67,6 +69,16 @@ class Typed:
     def wait_until_it_says(self, text: str, *, patience: float = PATIENCE) -> None:
         wait_until(lambda: text in self.said or self.process.poll() is not None, patience=patience)
         assert text in self.said, self.said
+
+    def wait_until_there_is(self, path: Path, *, patience: float = PATIENCE) -> None:
+        """A failure shows what it said, and the logs of the processes that serve."""
+        try:
+            wait_until(path.exists, patience=patience)
+        except AssertionError:
+            logs = {log: log.read_text(errors="replace")[-5000:] for log in self.log.parent.rglob("serving-*.log")}
+            pytest.fail(
+                "\n".join((f"{path} is not there", self.said, *(f"{log}:\n{text}" for log, text in logs.items())))
+            )
 
     def interrupt(self) -> None:
         """Ctrl-C."""

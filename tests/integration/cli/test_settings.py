@@ -65,6 +65,24 @@ def test_set_changes_one_setting_and_keeps_every_comment(configured, name, value
     assert configured("config", "get", name).out == f"{shown}\n"
 
 
+def test_set_takes_the_short_form_of_a_section_and_shows_what_it_sets(configured):
+    done = configured("config", "set", "sandbox", "none")
+    assert (done.code, done.out.splitlines()[0]) == (0, "sandbox.kind: none"), done.err
+    assert "sandbox: none" in content(configured)
+    assert configured("config", "set", "sandbox", "none", "--json").data["key"] == "sandbox.kind"
+
+
+def test_set_shows_each_setting_of_a_section_that_is_given_whole(configured):
+    given = "{max_retry_count: 2, same_failure: 3}"
+    assert configured("config", "set", "run", given).out.splitlines()[:2] == [
+        "run.max_retry_count: 2",
+        "run.same_failure: 3",
+    ]
+    shown = configured("config", "set", "run", given, "--json").data
+    assert [one["key"] for one in shown["settings"]] == ["run.max_retry_count", "run.same_failure"]
+    assert shown["needs_approval"] is False
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

@@ -44,8 +44,12 @@ def estimate(tasks: Iterable[Estimated]) -> str:
     if not most:
         return "the agent is not called: nothing is left for it to do"
     hours = sum(most * policy.agent.wall_seconds for policy, (_, most) in calls) / 3600
-    called = {0: "not called", 1: "called once"}.get(first, f"called {first} times")
-    return f"the agent is {called} if every first attempt passes, and at most {most} times ({hours:,.0f} h)"
+    called = f"called {_times(first)}" if first else "not called"
+    return f"the agent is {called} if every first attempt passes, and at most {_times(most)} ({hours:,.0f} h)"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _calls(node: PlanNode, policy: ExecutionPolicy, state: TaskState | None) -> tuple[int, int]:

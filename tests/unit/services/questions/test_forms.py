@@ -103,6 +103,11 @@ def test_the_approval_has_an_estimate(scene):
     assert "called 4 times if every first attempt passes, and at most 16 times (16 h)" in shown(scene, SPEC)
 
 
+def test_an_estimate_of_one_call_says_once(scene):
+    text = shown(with_policy(scene, max_retry_count=0), "# T\n\n## Greet\n\n- [ ] It greets.\n")
+    assert "called once if every first attempt passes, and at most once (1 h)" in text
+
+
 def test_an_approval_of_what_is_half_done_counts_what_is_left_and_says_what_waits(scene):
     scene.publish(SPEC)
     run(scene.app, 1)
