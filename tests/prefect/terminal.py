@@ -7,11 +7,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import pytest
 
 from irontree.app import App
 from irontree.cli.answer import prepare
@@ -72,13 +70,10 @@ class Typed:
 
     def wait_until_there_is(self, path: Path, *, patience: float = PATIENCE) -> None:
         """A failure shows what it said, and the logs of the processes that serve."""
-        try:
-            wait_until(path.exists, patience=patience)
-        except AssertionError:
-            logs = {log: log.read_text(errors="replace")[-5000:] for log in self.log.parent.rglob("serving-*.log")}
-            pytest.fail(
-                "\n".join((f"{path} is not there", self.said, *(f"{log}:\n{text}" for log, text in logs.items())))
-            )
+        with suppress(AssertionError):
+            wait_until(lambda: path.exists() or self.process.poll() is not None, patience=patience)
+        logs = (log.read_text(errors="replace")[-5000:] for log in self.log.parent.rglob("serving-*.log"))
+        assert path.exists(), "\n".join((self.said, *logs))
 
     def interrupt(self) -> None:
         """Ctrl-C."""

@@ -10,6 +10,7 @@ from irontree.cli.output import Cell, OutputBlock, Table, TextLines
 from irontree.cli.parser import OK
 from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
 from irontree.domain.halt import RULE
+from irontree.domain.text import times
 
 _STEPS: Final = {
     Recover: "recover",
@@ -43,8 +44,7 @@ def blocks(found: Sequence[ForecastStep], titles: Mapping[str, str]) -> Iterator
     rows = tuple(_row(number, item, titles) for number, item in enumerate(steps, start=1))
     if rows:
         yield Table(("", "STEP", "TASK", "TAKEN TO COME TO"), rows)
-    asked = sum(isinstance(item.decision, Halt) for item in steps)
-    often = {0: "never", 1: "once"}.get(asked, f"{asked} times")
+    often = times(sum(isinstance(item.decision, Halt) for item in steps))
     ending = _ending(found)
     at = f" at {titles.get(ending.task_key, ending.task_key)}" if ending.task_key else ""
     yield TextLines(

@@ -108,9 +108,9 @@ def _set(context: Context, app: App, path: Path) -> int:
     before = _digest(app)
     set_setting(path, name, value)
     again = bool(read_world(app).plans) and _digest(context.look()) != before
-    # The short form of a section, such as `sandbox: none`, sets one key of it.
     named = _named(tuple(settings_of(load_config(path))), name)
-    written = named if len(named) == 1 else tuple(one for one in named if one.origin == "file")
+    # A section may have its short form, such as `sandbox: none`, or no key at all: all its defaults hold then.
+    written = tuple(one for one in named if one.origin == "file") or named
     note = (Cell("Work that was approved before asks for approval again, with this change.", "asks"),) if again else ()
     lines = tuple(f"{one.key}: {_shown(one.value)}" for one in written)
     context.console.show(lambda: _as_set(written) | {"needs_approval": again}, [TextLines((*lines, *note))])
@@ -118,7 +118,7 @@ def _set(context: Context, app: App, path: Path) -> int:
 
 
 def _as_set(written: tuple[ConfigEntry, ...]) -> dict[str, Any]:
-    """The documented JSON keys of `config set`: the one setting, or `settings` if a section was given several."""
+    """The documented JSON keys of `config set`: one setting, or `settings` of a section."""
     return asdict(written[0]) if len(written) == 1 else {"settings": [asdict(one) for one in written]}
 
 

@@ -37,6 +37,11 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
+def times(number: int) -> str:
+    """`never`, `once`, `3 times`."""
+    return {0: "never", 1: "once"}.get(number, f"{number} times")
+
+
 # git-check-ref-format(1): what no component and no name may hold, or begin or end with.
 _NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
 

@@ -83,6 +83,10 @@ def test_set_shows_each_setting_of_a_section_that_is_given_whole(configured):
     assert shown["needs_approval"] is False
 
 
+def test_set_shows_the_defaults_of_a_section_that_is_emptied(configured):
+    assert "run.max_retry_count: 3" in configured("config", "set", "run", "{}").out.splitlines()
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

@@ -18,7 +18,7 @@ from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode
 from irontree.domain.requirements.markdown import undisplayed
 from irontree.domain.spec import changes_of
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import lookalikes, shown_name, suggestion
+from irontree.domain.text import lookalikes, shown_name, suggestion, times
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
@@ -44,12 +44,8 @@ def estimate(tasks: Iterable[Estimated]) -> str:
     if not most:
         return "the agent is not called: nothing is left for it to do"
     hours = sum(most * policy.agent.wall_seconds for policy, (_, most) in calls) / 3600
-    called = f"called {_times(first)}" if first else "not called"
-    return f"the agent is {called} if every first attempt passes, and at most {_times(most)} ({hours:,.0f} h)"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+    called = f"called {times(first)}" if first else "not called"
+    return f"the agent is {called} if every first attempt passes, and at most {times(most)} ({hours:,.0f} h)"
 
 
 def _calls(node: PlanNode, policy: ExecutionPolicy, state: TaskState | None) -> tuple[int, int]:
