@@ -9,7 +9,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import psutil
@@ -81,8 +81,10 @@ def flow_processes(serving) -> list[psutil.Process]:
 
 
 def shows(process: psutil.Process) -> str:
-    """What others can see of it."""
-    return f"{process.cmdline()} {process.environ()}"
+    """What others can see of it: nothing when it has ended meanwhile."""
+    with suppress(psutil.NoSuchProcess):
+        return f"{process.cmdline()} {process.environ()}"
+    return ""
 
 
 def gone(processes) -> bool:
