@@ -20,11 +20,10 @@ from irontree.cli.looking import Look, show_text
 from irontree.domain import typed
 from irontree.domain.budgets import spoken_time
 from irontree.domain.decide import Halt
-from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.halt import Choice, Need
 from irontree.domain.loop import ENDED
 from irontree.domain.spending import Budget
-from irontree.domain.state import Phase, TaskState
+from irontree.domain.state import TaskState
 from irontree.domain.text import printable
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.services.answers.answers import Answer
@@ -35,8 +34,10 @@ from irontree.services.loops.loop import read_loop
 from irontree.services.questions.pages import CHOICES
 from irontree.services.questions.questions import Question, question_of_loop, questions_beside
 from irontree.services.record import World, read_world
-from irontree.services.views.history import results_at, say_issue_event, say_loop_event
-from irontree.services.views.overview import title_of
+from irontree.services.views.history import say_issue_event, say_loop_event
+from irontree.services.views.overview import activity, title_of
+from irontree.services.views.report import context_of_failure
+from irontree.services.views.workflow_run import step_lists
 
 if TYPE_CHECKING:
     from irontree.flows.runs.forms import FormQuestion
@@ -247,7 +248,6 @@ LOOK_EVERY = 0.15
 LOOK_AFTER_EVERY = 3.0
 CRASHES = 3
 """How often the loop's process is restarted before its crashes are reported as an error."""
-CONTEXT_LINES = 6
 
 
 StreamKey = tuple[int | str, str]
@@ -263,6 +263,8 @@ class ShownSoFar:
     streams: Counter[StreamKey]
     warned: set[Budget] = field(default_factory=set)
     """Budgets of which four fifths are known to be spent, without their figures."""
+    listed: tuple[str, ...] = ()
+    """The lists of steps that were shown last, for `progress: verbose`."""
     asking: tuple[str, ...] = ()
     """Keys of the questions that are open while other work of the loop goes on."""
 
@@ -284,14 +286,9 @@ def _stream(state: TaskState) -> StreamKey:
     return state.issue_number, state.approved_revision
 
 
-def activity(world: World, keys: Iterable[str]) -> str:
-    """What is in progress among a loop's tasks *keys*; other issues may stay between two steps indefinitely."""
-    states = [world.states[key] for key in keys if key in world.states]
-    for phase, doing in ((Phase.RUNNING, "the agent works"), (Phase.COMMITTED, "checks run")):
-        for state in states:
-            if state.phase is phase:
-                return f"#{state.issue_number} {title_of(world, state.task_key)}: {doing}"
-    return "starting the next step"
+def _below(lines: Iterable[str], mark: str = "") -> str:
+    """Further lines of a message, indented as far as its words are."""
+    return "".join(f"\n            {mark}{line}" for line in lines)
 
 
 @dataclass
@@ -360,13 +357,21 @@ class Follower:
         for _, text, stream, sequence in sorted(lines, key=lambda line: line[0]):
             self.screen.say(text)
             self.shown.streams[stream] = max(sequence, self.shown.streams[stream])
-        if lines:
-            self._warn_of_budgets(world)
         loop = read_loop(self.app, self.loop_id)
+        if lines:
+            self._list_steps(world, loop.keys)
+            self._warn_of_budgets(world)
         beside = questions_beside(world, loop) if loop.entity.status == "running" else ()
         self._say_who_asks(world, beside)
         waiting = f"; {len(beside)} waiting for you" if beside else ""
         self.screen.busy(f"{activity(world, loop.keys)}{waiting}")
+
+    def _list_steps(self, world: World, keys: Iterable[str]) -> None:
+        """Say where all steps of a workflow file are, if it asks for that and one has moved."""
+        lists = tuple(step_lists(self.app, world, keys))
+        for name, *steps in (text.splitlines() for text in lists if text not in self.shown.listed):
+            self.screen.say(f"{name}{_below(steps)}")
+        self.shown.listed = lists
 
     def _say_who_asks(self, world: World, beside: tuple[Question, ...]) -> None:
         """Say once of each question that other work goes on meanwhile; here it is asked when the loop halts (R17)."""
@@ -397,19 +402,8 @@ class Follower:
             name = f"#{state.issue_number} {title_of(world, state.task_key)}"
             for record in self.app.log.read(state.issue_number).records:
                 if seen < record.event.sequence <= state.sequence:  # the log may have grown since the world was read
-                    text = f"{name}: {say_issue_event(record)}{self._context_of_failure(record)}"
+                    text = f"{name}: {say_issue_event(record)}{_below(context_of_failure(self.app, record), '| ')}"
                     yield record.told.time, text, stream, record.event.sequence
-
-    def _context_of_failure(self, record: Record[IssueEvent]) -> str:
-        """What the next attempt will be told: the failed command and the end of its output."""
-        event = record.event
-        if not isinstance(event, VerifyFailedRetryable) or record.told.note:
-            return ""
-        report = results_at(self.app, event.issue_number, event.verify_anchor_sha)
-        if report is None or report.failed is None:
-            return ""
-        last = [line for line in report.failed.output.splitlines() if line.strip()][-CONTEXT_LINES:]
-        return "".join(f"\n            | {line}" for line in (report.failed.check.shown, *last))
 
     def _loop_lines(self) -> Iterator[NewLine]:
         stream = (self.loop_id, "")

@@ -53,6 +53,11 @@ class IssueEvent(Event):
     code_ref: CodeRef | None = None
 
 
+def verified_at(event: IssueEvent) -> str | None:
+    """The commit that a verification event is about; None for any other event."""
+    return getattr(event, "verify_anchor_sha", None)
+
+
 class _Approved(IssueEvent):
     """Events of approved work."""
 

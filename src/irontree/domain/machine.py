@@ -18,6 +18,7 @@ from irontree.domain.events import (
     SequenceGapDetected,
     TaskApproved,
     TaskPublished,
+    verified_at,
 )
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.transitions import Machine
@@ -336,7 +337,7 @@ def _after(state: TaskState, record: Record[IssueEvent]) -> TaskState:
         sequence=event.sequence,
         last_event=event.event,
         phase=phase,
-        anchor=_anchor_of(event) or state.anchor,
+        anchor=verified_at(event) or state.anchor,
         report_path=getattr(event, "report_path", None) or state.report_path,
         failure_sequence=event.sequence if event.event in _FAILURES else state.failure_sequence,
         blocking_check=getattr(event, "blocking_check", None) or _BLOCKING_CHECK.get(event.event),
@@ -398,18 +399,13 @@ def _run_facts(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
         case "verify_failed_retryable" | "verify_failed_terminal" if record.told.base_sha:
             # It failed only together with what others published: the next attempt starts from the merge.
             base = record.told.base_sha
-            return {"base_sha": base, "fork_point": base, "commit": _anchor_of(event)}
+            return {"base_sha": base, "fork_point": base, "commit": verified_at(event)}
         case "verify_pending_acceptance":
             return {"request": record.told.request}
         case "run_interrupted" | "run_commit_failed":
             return {"given_back": state.given_back + 1}
         case _:
             return {}
-
-
-def _anchor_of(event: IssueEvent) -> str | None:
-    """The commit that a verification event is about."""
-    return getattr(event, "verify_anchor_sha", None)
 
 
 def _streak(state: TaskState, event: IssueEvent) -> dict[str, Any]:

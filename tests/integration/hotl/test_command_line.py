@@ -159,6 +159,15 @@ def test_verbose_progress_shows_the_steps_and_a_full_report_all_output(hotl: Hot
     assert hotl.step(1)["verify"]["stdout"] == "0" * 4096 + "\n"
 
 
+def test_a_full_report_has_the_output_of_checks_before_a_review(hotl: Hotl):
+    checks = "verify:\n  - type: shell\n    command: echo seen\n  - type: human-review\n    prompt: Look"
+    hotl.begin(f"loop: false\n{checks}", front="risk_level: low\nreport_detail: full")
+    hotl.ok("step", 1, "start")
+    assert hotl("step", 1, "verify").out == "blocked: human review required: Look\n"
+    assert hotl.report.endswith("Blocked (human review required: Look)\n  verify stdout: seen\n")
+    assert hotl.step(1)["verify"]["stdout"] is None
+
+
 def test_git_does_not_see_the_folder(repository: Path):
     from tests.support.repositories import git
 

@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.cli.follow import CRASHES, Follower, activity
+from irontree.cli.follow import CRASHES, Follower, ShownSoFar
 from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.plan import AgentSpec
 from irontree.errors import ServerUnavailable
 from irontree.flows.runs.runs import RunInfo
 from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.approve import approve
 from irontree.services.execution.run import run as attempt
 from irontree.services.loops import loop as loops
+from irontree.services.proposals.sources import propose
+from irontree.services.views.overview import activity
+from tests.support.hotl import workflow
 from tests.support.world import (
     MANUAL_TASK,
     ONE_TASK,
@@ -30,7 +34,7 @@ from tests.support.world import (
     sends_back,
     writes_what_is_asked,
 )
-from tests.unit.cli.following import Person, follower_of, run
+from tests.unit.cli.following import Person, Terminal, follower_of, run
 
 
 def ctrl_c() -> None:
@@ -62,6 +66,29 @@ def test_what_goes_on_is_said_of_the_tasks_of_the_loop_alone(scene):
     [key] = world.states
     assert activity(world, [key]).endswith(": checks run")
     assert activity(world, ["another"]) == "starting the next step"
+
+
+@pytest.mark.parametrize("progress", ["progress: verbose\n", ""])
+def test_where_all_steps_of_a_workflow_file_are_is_told_where_it_asks_for_that(scene, progress):
+    path = scene.root / "hotl-workflow-rate.md"
+    checked = "loop: false\nverify: has greet.txt hello"
+    path.write_text(workflow(checked, checked, front=f"{progress}risk_level: low\nauto_approve: true"))
+    proposal = propose(scene.app, path)
+    loop = approve(scene.app, proposal, proposal.name, "ada")
+    shown = ShownSoFar.all_of(scene.app, loop.id)
+    follower = Follower(scene.app, Terminal(scene, loop), loop.id, Person(), [], "Ada", shown)
+    scene.agent = ScriptedAgent(does(greet_txt="hello"), does(greet_txt="hello"))
+    attempt(scene.app, 2)
+    follower.catch_up()
+    follower.catch_up()
+    scene.drive(loop)
+    follower.catch_up()
+    told = [line for line in follower.screen.lines if line.startswith(path.name)]
+    indent = "\n" + 12 * " "
+    begun = ("→ Running Step 1: Part 1 (1)", "· Pending Step 2: Part 2")
+    ended = ("✓ Done Step 1: Part 1 (1)", "✓ Done Step 2: Part 2 (1)")
+    lists = [f"{path.name}:{indent}{indent.join(steps)}" for steps in (begun, ended)]
+    assert told == (lists if progress else [])
 
 
 def test_events_are_told_once_in_their_order_with_the_titles_of_their_issues(follow):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
 from irontree.domain.checks import CheckReport
-from irontree.domain.events import IssueEvent, Record
+from irontree.domain.events import IssueEvent, Record, verified_at
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import one_line
 from irontree.domain.timestamps import moment
 from irontree.domain.workflow.run import (
     DRIVEN,
@@ -23,9 +24,10 @@ from irontree.domain.workflow.run import (
     begin,
     iso,
     log_line,
+    output_lines,
 )
 from irontree.domain.workflow.step import NO_VERIFY, StepSpec
-from irontree.domain.workflow.verify import REVIEW_REQUIRED, kept_output
+from irontree.domain.workflow.verify import REVIEW_REQUIRED, Outcome, kept_output
 from irontree.domain.workflow.workflow import Workflow
 
 _STATUS: Final[dict[Phase, StepStatus]] = {
@@ -40,13 +42,14 @@ _STATUS: Final[dict[Phase, StepStatus]] = {
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """One step in the log: its node, its issue, what happened to it, and its newest results."""
+    """One step in the log: its node, its issue, what happened to it, its newest results, and all by their commits."""
 
     node: PlanNode
     step: StepSpec
     state: TaskState
     records: Sequence[Record[IssueEvent]]
     results: CheckReport | None = None
+    checked: Mapping[str, CheckReport] = field(default_factory=dict)
     skipped: bool = False
 
 
@@ -61,7 +64,7 @@ def mirror(
     workflow: Workflow, place: Place, begun: datetime, steps: Sequence[Worked], loop: tuple[str, str]
 ) -> Mirrored:
     """The run of *workflow* that began then; *loop* is the id of its loop, and where that stands."""
-    run, loop_id = begin(workflow, place, begun), loop[0]
+    run, loop_id, full = begin(workflow, place, begun), loop[0], workflow.full_report
     by_number = {worked.step.number: worked for worked in steps}
     shown = tuple(_step(step, by_number[step.number]) if step.number in by_number else step for step in run.steps)
     happened = sorted(
@@ -70,7 +73,7 @@ def mirror(
     )
     ended = all(step.status == "done" for step in shown)
     last = max((at for at, _, _ in happened), default=begun)
-    log = [log_line(at, line) for at, worked, record in happened for line in _lines(worked, record)]
+    log = [log_line(at, line) for at, worked, record in happened for line in _lines(worked, record, full=full)]
     run = replace(
         run,
         steps=shown,
@@ -141,8 +144,11 @@ def _outcome(worked: Worked) -> dict[str, Any]:
     if phase in (Phase.RUNNING, Phase.COMMITTED) or not worked.state.attempt_count:
         return {}
     passed = True if phase in _ENDED else None if phase is Phase.PENDING else not (found and found.failed)
-    printed = "\n".join(filter(None, (result.output.rstrip("\n") for result in found.results))) if found else ""
-    return {"passed": passed, "stdout": kept_output(printed) if found and found.results else None}
+    return {"passed": passed, "stdout": kept_output(_printed(found)) if found and found.results else None}
+
+
+def _printed(report: CheckReport) -> str:
+    return "\n".join(filter(None, (result.output.rstrip("\n") for result in report.results)))
 
 
 def _gate(worked: Worked) -> tuple[Literal["approved", "rejected"], Literal["human", "auto"]] | None:
@@ -168,8 +174,8 @@ def _last(worked: Worked, *events: str) -> str | None:
     return iso(at) if at else None
 
 
-def _lines(worked: Worked, record: Record[IssueEvent]) -> Iterator[str]:
-    """What upstream's event log says of it."""
+def _lines(worked: Worked, record: Record[IssueEvent], *, full: bool) -> Iterator[str]:
+    """What upstream's event log says of it; with *full*, it has the output of checks that did not fail too."""
     event, told = record.event, record.told
     step = f"Step {worked.step.number}"
     tried = f"{event.attempt_count} attempt(s)"
@@ -180,14 +186,18 @@ def _lines(worked: Worked, record: Record[IssueEvent]) -> Iterator[str]:
             yield f"↻ {step}: Retrying ({event.attempt_count}/{1 + event.max_retry_count})"
         case "verify_passed":
             yield f"✓ {step}: Done ({'no verify, ' if NO_VERIFY in told.reasons else ''}{tried})"
+            yield from _output(worked, event, full=full, failed=False)
             if told.gate:
                 yield f"Gate {step}: approved (auto)"
         case "verify_failed_retryable" | "verify_failed_terminal" if told.note:
             yield f"Human review for {step}: rejected (human)"
+            yield f"  note: {one_line(told.note)}"
         case "verify_failed_retryable" | "verify_failed_terminal":
             yield f"✗ {step}: Failed ({tried})"
+            yield from _output(worked, event, full=full, failed=True)
         case "verify_pending_acceptance":
             yield f"✗ {step}: Blocked ({REVIEW_REQUIRED}: {'; '.join(told.reasons)})"
+            yield from _output(worked, event, full=full, failed=False)
         case "checkup_accept_recorded":
             yield f"Human review for {step}: approved (human)"
             yield f"✓ {step}: Done ({tried})"
@@ -195,3 +205,14 @@ def _lines(worked: Worked, record: Record[IssueEvent]) -> Iterator[str]:
             yield f"✗ {step}: Blocked — {'; '.join(told.why)}"
         case _:
             pass
+
+
+def _output(worked: Worked, event: IssueEvent, *, full: bool, failed: bool) -> Iterable[str]:
+    """What the checks of that event printed: always of a failure, else with `report_detail: full`.
+
+    Results at a commit that was checked again are of the last time: those that ended otherwise are not of this event.
+    """
+    report = worked.checked.get(verified_at(event) or "")
+    if report is None or not (failed or full) or bool(report.failed) is not failed:
+        return ()
+    return output_lines(Outcome("fail" if failed else "pass", _printed(report)), full=full)

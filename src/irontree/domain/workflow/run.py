@@ -237,7 +237,7 @@ def to_verify(run: Run, number: int) -> RunStep:
 
 
 def verified(run: Run, looked_at: RunStep, outcome: Outcome, at: datetime, *, full: bool = False) -> Change:
-    """Record what the checks of a step came to; with *full*, the event log has the output of those that passed too.
+    """Record what the checks of a step came to; with *full*, the event log has all output of all.
 
     Raises Refused if it is not the step any more that was *looked_at*: somebody moved it meanwhile.
     """
@@ -250,8 +250,8 @@ def verified(run: Run, looked_at: RunStep, outcome: Outcome, at: datetime, *, fu
             blocked = replace(step, status="blocked", block_reason=outcome.reason)
             status = "paused" if outcome.reason.startswith(REVIEW_REQUIRED) else "blocked"
             log = f"✗ Step {number}: Blocked ({outcome.reason})"
-            now = run.with_step(blocked, at, status=status)
-            return _change(now, at, log, said=f"blocked: {outcome.reason}", well=False)
+            now, more = run.with_step(blocked, at, status=status), output_lines(outcome, full=True) if full else ()
+            return _change(now, at, log, *more, said=f"blocked: {outcome.reason}", well=False)
         case "pass" if step.checks == NOTHING:
             done = replace(step, status="done", completed_at=iso(at), verify={**step.verify, "passed": True})
             log = f"✓ Step {number}: Done (no verify, {step.attempts} attempt(s))"
@@ -259,12 +259,13 @@ def verified(run: Run, looked_at: RunStep, outcome: Outcome, at: datetime, *, fu
         case "pass":
             done = replace(step, status="done", completed_at=iso(at), verify=_with_output(step, outcome, passed=True))
             log = f"✓ Step {number}: Done ({step.attempts} attempt(s))"
-            more = _output(outcome, full=True) if full else ()
+            more = output_lines(outcome, full=True) if full else ()
             return _change(run.with_step(done, at), at, log, *more, said="pass")
         case "fail":
             failed = replace(step, status="failed", verify=_with_output(step, outcome, passed=False))
             log = f"✗ Step {number}: Failed ({step.attempts} attempt(s))"
-            return _change(run.with_step(failed, at), at, log, *_output(outcome, full=full), said="fail", well=False)
+            more = output_lines(outcome, full=full)
+            return _change(run.with_step(failed, at), at, log, *more, said="fail", well=False)
 
 
 def _with_output(step: RunStep, outcome: Outcome, *, passed: bool) -> dict[str, Any]:
@@ -272,7 +273,8 @@ def _with_output(step: RunStep, outcome: Outcome, *, passed: bool) -> dict[str, 
     return {**step.verify, "passed": passed, **kept}
 
 
-def _output(outcome: Outcome, *, full: bool) -> Iterable[str]:
+def output_lines(outcome: Outcome, *, full: bool) -> Iterable[str]:
+    """What the event log has of the output of checks: its beginning, or with *full* all of it."""
     for name, text in (("stderr", outcome.stderr), ("stdout", outcome.stdout)):
         shown = text.rstrip("\n") if full else cut_output(text)
         if shown:

@@ -77,7 +77,10 @@ NOTHING: Final = ShellCheck("")
 
 
 class Outcome(NamedTuple):
-    """What checks came to: `block` with a *reason* is for a person, who has to decide or to put something right."""
+    """What checks came to: `block` with a *reason* is for a person, who has to decide or to put something right.
+
+    The output is that of the checks that ran before it.
+    """
 
     end: Literal["pass", "fail", "block"]
     stdout: str = ""
@@ -103,12 +106,12 @@ def judge(verify: Verify, run: Callable[[ShellCheck | ArtifactCheck], Outcome]) 
             return Outcome("pass") if check is verify else Outcome("block", reason="shell verify missing command")
         passed.append(run(check))
         if passed[-1].end == "block":
-            return passed[-1]
+            return _joined("block", passed, passed[-1].reason)
         if passed[-1].end == "fail":
             return _joined("fail", passed)
     asked = [_asked(check) for check in checks if isinstance(check, HumanReview | BrowserCheck)]
     if asked:
-        return Outcome("block", reason=": ".join(filter(None, (REVIEW_REQUIRED, "; ".join(filter(None, asked))))))
+        return _joined("block", passed, ": ".join(filter(None, (REVIEW_REQUIRED, "; ".join(filter(None, asked))))))
     return _joined("pass", passed)
 
 
@@ -116,10 +119,10 @@ def _asked(check: HumanReview | BrowserCheck) -> str:
     return check.prompt if isinstance(check, HumanReview) else f"{check.check} at {check.url} ({NO_BROWSER})"
 
 
-def _joined(end: Literal["pass", "fail"], outcomes: Sequence[Outcome]) -> Outcome:
+def _joined(end: Literal["pass", "fail", "block"], outcomes: Sequence[Outcome], reason: str = "") -> Outcome:
     """All outputs, one below the other."""
     stdout, stderr = ("\n".join(filter(None, (each[at].rstrip("\n") for each in outcomes))) for at in (1, 2))
-    return Outcome(end, stdout, stderr)
+    return Outcome(end, stdout, stderr, reason)
 
 
 # --- As it is written

@@ -31,6 +31,7 @@ from irontree.domain.events import (
     VerifyPassed,
     VerifyPendingAcceptance,
     VerifyPublicationFailed,
+    verified_at,
 )
 from irontree.domain.halt import AGENT_ASKS, SECRET_IN_COMMIT
 from irontree.domain.plan import Plan
@@ -342,7 +343,7 @@ def _reported(
 def _note_before(app: App, state: TaskState, anchor: str) -> str:
     """The note given when this commit was verified but not published: only publication is repeated (outcome E)."""
     failed_before = app.log.read(state.issue_number).records[-1]
-    same = getattr(failed_before.event, "verify_anchor_sha", None) == anchor
+    same = verified_at(failed_before.event) == anchor
     return failed_before.told.verifier_note if same else ""
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, assert_never
 from irontree.app import App
 from irontree.domain.checks import CheckReport, CheckResult, excerpt
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
-from irontree.domain.events import IssueEvent, Record, Reported
+from irontree.domain.events import IssueEvent, Record, Reported, verified_at
 from irontree.domain.halt import SECRET_IN_COMMIT, halt_title
 from irontree.domain.loop import LoopEvent
 from irontree.domain.meta import Meta
@@ -60,7 +60,7 @@ def newest_document(stream: Stream) -> str | None:
 
 def failed_check(app: App, event: IssueEvent) -> CheckResult | None:
     """The check that failed in this event's verification; None if there is none or its results cannot be read."""
-    report = results_at(app, event.issue_number, getattr(event, "verify_anchor_sha", None))
+    report = results_at(app, event.issue_number, verified_at(event))
     return report.failed if report else None
 
 
@@ -307,7 +307,7 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
     note = record.told.note or _note_since(stream, event.sequence)
     return FailureView(
         failed_check=_what_failed(record, failed.check.shown if failed else ""),
-        anchor=getattr(event, "verify_anchor_sha", None),
+        anchor=verified_at(event),
         attempt=event.attempt_count,
         attempts=1 + event.max_retry_count,
         outcome=event.pass_fail_outcome or ("not published" if record is unpublished else "commit refused"),
@@ -349,7 +349,7 @@ def publication_failure_of(stream: Stream) -> FailureView | None:
     verified = last_of(stream, "verify_publication_failed", "verify_pending_acceptance")
     return FailureView(
         failed_check=_NOT_PUBLISHED[event.event],
-        anchor=getattr(verified.event, "verify_anchor_sha", None) if verified else None,
+        anchor=verified_at(verified.event) if verified else None,
         attempt=event.attempt_count,
         attempts=1 + event.max_retry_count,
         outcome="publication_failed",

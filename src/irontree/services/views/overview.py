@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -178,6 +178,16 @@ def title_of(world: World, task_key: str) -> str:
     """The approved title; the key if no plan lists it."""
     node = world.nodes.get(task_key)
     return node.title if node else task_key
+
+
+def activity(world: World, keys: Iterable[str]) -> str:
+    """What is in progress among a loop's tasks *keys*; other issues may stay between two steps indefinitely."""
+    states = [world.states[key] for key in keys if key in world.states]
+    for phase, doing in ((Phase.RUNNING, "the agent works"), (Phase.COMMITTED, "checks run")):
+        for state in states:
+            if state.phase is phase:
+                return f"#{state.issue_number} {title_of(world, state.task_key)}: {doing}"
+    return "starting the next step"
 
 
 def named(world: World, task_key: str) -> str:

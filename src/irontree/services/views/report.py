@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from irontree.app import App
 from irontree.domain.checks import NOTHING_CITED, CheckReport, CheckResult, Coverage, checks_for, coverage
 from irontree.domain.comments import is_substantive
-from irontree.domain.events import IssueEvent, Record, Reported
+from irontree.domain.events import IssueEvent, Record, Reported, VerifyFailedRetryable
 from irontree.domain.external import BY_CHECK
 from irontree.domain.meta import AgentMeta, Meta
 from irontree.domain.plan import Plan, PlanNode
@@ -134,6 +134,21 @@ def newest_results(app: App, state: TaskState) -> CheckReport | None:
     """The check results at the newest commit, or of what was completed; None if they are of an older commit."""
     about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
     return results_at(app, state.issue_number, state.anchor) if about_it else None
+
+
+_CONTEXT_LINES: Final = 6
+
+
+def context_of_failure(app: App, record: Record[IssueEvent]) -> tuple[str, ...]:
+    """What the next attempt will be told: the failed command and the end of its output."""
+    event = record.event
+    if not isinstance(event, VerifyFailedRetryable) or record.told.note:
+        return ()
+    report = results_at(app, event.issue_number, event.verify_anchor_sha)
+    if report is None or report.failed is None:
+        return ()
+    last = [line for line in report.failed.output.splitlines() if line.strip()][-_CONTEXT_LINES:]
+    return (report.failed.check.shown, *last)
 
 
 _CHANNELS: Final = {

@@ -60,7 +60,7 @@ class Shown:
 
     @property
     def lines(self) -> list[str]:
-        return [line.partition("]** ")[2] for line in self.log]
+        return [line.partition("]** ")[2] or line for line in self.log]
 
 
 @pytest.fixture
@@ -154,8 +154,10 @@ def test_iterations_that_are_used_up(scene, shown):
     failed, pending = run_now.steps
     assert (run_now.status, failed.status, failed.attempts, failed.max_iterations) == ("paused", "failed", 2, 2)
     assert (failed.verify["passed"], pending.status) == (False, "pending")
+    printed = "  verify stdout: step: has greet.txt hello"
     assert shown.lines[1:] == [
-        *("✗ Step 1: Failed (1 attempt(s))", "↻ Step 1: Retrying (2/2)", "✗ Step 1: Failed (2 attempt(s))")
+        *("✗ Step 1: Failed (1 attempt(s))", printed, "↻ Step 1: Retrying (2/2)"),
+        *("✗ Step 1: Failed (2 attempt(s))", printed),
     ]
     assert {step.status for run_then in shown.runs for step in run_then.steps[:1]} == {"in_progress", "failed"}
 
@@ -172,6 +174,33 @@ def test_what_waits_for_a_person_and_what_they_said(scene, shown):
     assert "Human review for Step 1: rejected (human)" in shown.lines
     assert "Human review for Step 1: approved (human)" in shown.lines
     assert any(each.steps[0].gate_result == "rejected" for each in shown.runs)
+
+
+@pytest.mark.parametrize("detail", ["", "report_detail: full\n"])
+def test_the_report_has_what_failing_checks_printed_and_in_full_what_all_printed(scene, shown, detail):
+    scene.agent = ScriptedAgent(does(greet_txt="bye"), does(greet_txt="hello"), does(greet_txt="hello again"))
+    reviewed = "loop: false\nverify:\n  - type: shell\n    command: has greet.txt again\n"
+    reviewed += "  - type: human-review\n    prompt: It is kind"
+    driven(scene, shown, begin(scene, UNTIL, reviewed, front=f"{detail}risk_level: low"))
+    passed = ["  verify stdout: step: has greet.txt hello"] if detail else []
+    looked = ["  verify stdout: step: has greet.txt again"] if detail else []
+    assert shown.lines == [
+        *("→ Step 1: Part 1", "✗ Step 1: Failed (1 attempt(s))", "  verify stdout: step: has greet.txt hello"),
+        *("↻ Step 1: Retrying (2/2)", "✓ Step 1: Done (2 attempt(s))", *passed),
+        *(
+            "→ Step 2: Part 2",
+            "✗ Step 2: Blocked (human review required: only a person can judge: It is kind)",
+            *looked,
+        ),
+    ]
+
+
+def test_a_note_of_who_sends_back_is_in_the_report(scene, shown):
+    scene.agent = ScriptedAgent(does(greet_txt="hello"), does(greet_txt="hello again"))
+    loop = begin(scene, f"{UNTIL}\ngate: human", front=ASKS)
+    driven(scene, shown, loop, prepared(sends_back("say it twice"), accepts()))
+    at = shown.lines.index("Human review for Step 1: rejected (human)")
+    assert shown.lines[at + 1] == "  note: say it twice"
 
 
 def test_what_is_blocked_and_what_is_skipped(scene, shown):
