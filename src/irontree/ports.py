@@ -40,7 +40,7 @@ from irontree.domain.plan import Plan, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.protection import LineCount
 from irontree.domain.spending import Spending
 from irontree.domain.workflow.checkout import Checkout as UserCheckout
-from irontree.domain.workflow.step import Artifact, Command
+from irontree.domain.workflow.step import Artifact, Browser, Command
 
 if TYPE_CHECKING:
     from irontree.domain.workflow.compile import Ticked
@@ -1057,6 +1057,14 @@ class CheckRunner(Protocol):
 
     def look_at(self, check: Artifact, *, workspace: Path) -> CheckResult:
         """Whether the workspace has what the check asserts, with the reason in its output."""
+
+    def show(
+        self, check: Browser, *, workspace: Path, shot: Path, cancel: Cancellation, progress: Progress
+    ) -> CheckResult | None:
+        """What a person who judges the page is shown of it, its picture at *shot*: a result that is open.
+
+        None where nothing can look at pages.
+        """
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
         """Versions by name: the system, and the well-known tools that *commands* call or imply, if they report one."""

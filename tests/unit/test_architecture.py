@@ -55,7 +55,9 @@ LATE_IMPORTERS = {
     "src/irontree/forges/github_client.py",  # the HTTP client, with the first log
     "tasks/stages.py",  # blocks
 }
-ONE_IMPORTER = ("acp", "anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "ruamel", "yaml")
+ONE_IMPORTER = (
+    *("acp", "anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "playwright", "ruamel", "yaml"),
+)
 MAY_START_PROGRAMS = {
     "irontree.processes": "agents, checks and git: own process group, limits, cancel, cleaned environment",
     "irontree.processes.relay": "the program that is recorded, inside the recorded child that we are ourselves",

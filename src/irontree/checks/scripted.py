@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from irontree.checks.looking import look_at
-from irontree.domain.checks import CheckResult, result_of
+from irontree.domain.checks import CANNOT_TELL, CheckEnd, CheckResult, result_of
 from irontree.domain.places import PlaceSpec
 from irontree.domain.plan import Shell
-from irontree.domain.workflow.step import Artifact, Command
+from irontree.domain.workflow.step import Artifact, Browser, Command
 from irontree.ports import Cancellation, Progress
 
 Judge = Callable[[str, Path], int | None]
@@ -19,7 +19,7 @@ Judge = Callable[[str, Path], int | None]
 class ScriptedCheckRunner:
     """Asks *judge* (command, workspace -> exit code) instead of a shell; records *commands* and *variables*.
 
-    Each prints *output*, or the name of its check.
+    Each prints *output*, or the name of its check. Of a page it *shows* that; without it, nothing looks at pages.
     """
 
     def __init__(
@@ -28,10 +28,12 @@ class ScriptedCheckRunner:
         *,
         warnings: tuple[str, ...] = (),
         output: str = "",
+        shows: str = "",
     ) -> None:
         self._judge = judge
         self._warnings = warnings
         self._output = output
+        self._shows = shows
         self.commands: list[str] = []
         self.variables: list[Mapping[str, str]] = []
 
@@ -63,6 +65,22 @@ class ScriptedCheckRunner:
         """Look as the real one does: that runs nothing."""
         self.commands.append(check.does)
         return look_at(check, workspace)
+
+    def show(
+        self,
+        check: Browser,
+        *,
+        workspace: Path,  # noqa: ARG002 - nothing is run
+        shot: Path,
+        cancel: Cancellation,
+        progress: Progress,  # noqa: ARG002
+    ) -> CheckResult | None:
+        """What the test has it show, with a picture of it."""
+        if not self._shows:
+            return None
+        shot.write_bytes(self._shows.encode())
+        ended: CheckEnd = "cancelled" if cancel.is_set() else "exited"
+        return result_of(check, ended, CANNOT_TELL, seconds=0, output=self._shows)
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:  # noqa: ARG002
         """Invented: every tool that *commands* call is at 1.0."""

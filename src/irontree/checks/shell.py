@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from irontree.checks.browser import LOOK_SECONDS, look_command, look_needs
 from irontree.checks.looking import look_at
-from irontree.domain.checks import CheckResult, result_of
+from irontree.domain.checks import CANNOT_TELL, CheckEnd, CheckResult, result_of
 from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import Shell
 from irontree.domain.text import shown_name
-from irontree.domain.workflow.step import Artifact, Command
+from irontree.domain.workflow.step import Artifact, Browser, Command
 from irontree.domain.workflow.verify import Outcome
 from irontree.files import ScratchFolder, read_beneath, read_bytes
 from irontree.ports import Cancellation, Progress
@@ -195,6 +196,26 @@ class ShellCheckRunner:
     def look_at(self, check: Artifact, *, workspace: Path) -> CheckResult:
         """Whether the workspace has what the check asserts, in upstream's words; nothing is run or followed."""
         return look_at(check, workspace)
+
+    def show(
+        self, check: Browser, *, workspace: Path, shot: Path, cancel: Cancellation, progress: Progress
+    ) -> CheckResult | None:
+        """What a person is shown of the page, gathered where checks run; in a container there is nothing of ours."""
+        command = () if self._place.container else look_command(check.url, shot)
+        if not command:
+            return None
+        place = self._place.model_copy(update={"read": (*self._place.read, *look_needs())})
+        done = self._children.within(place).run(
+            command,
+            cwd=workspace,
+            environment=self._scrubbed(),
+            limits=ProcessLimits(LOOK_SECONDS, cancel=cancel),
+            on_line=_listener(progress),
+        )
+        failed = "" if done.ok else f"\n{check.url} could not be looked at ({done.ended})"
+        ended: CheckEnd = "cancelled" if done.ended == "cancelled" else "exited"
+        output = f"{done.output.rstrip()}{failed}".strip()
+        return result_of(check, ended, CANNOT_TELL, seconds=done.seconds, output=output)
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
         """The versions of the system, git, Python and the well-known tools that *commands* call, as found there."""

@@ -155,6 +155,8 @@ class _Checking:
                 rewrote.append(f"`{result.command}` wrote files that were put back or removed: {few(undone)}")
             if result.failed:
                 break
+        else:
+            results += self._shown_to_a_person()
         return tuple(results), tuple(rewrote)
 
     def as_before(self, sha: str, paths: tuple[str, ...]) -> str:
@@ -211,8 +213,11 @@ class _Checking:
             cancel=self.app.cancel,
             progress=self.app.progress,
         )
+        return self._not_cancelled(result)
+
+    def _not_cancelled(self, result: CheckResult) -> CheckResult:
         if result.ended == "cancelled":
-            raise Cancelled(f"verification of issue-{state.issue_number} was stopped")
+            raise Cancelled(f"verification of issue-{self.subject.state.issue_number} was stopped")
         return result
 
     def _look_at(self, check: Artifact) -> CheckResult:
@@ -226,15 +231,39 @@ class _Checking:
         return result.model_copy(update={"output": f"{result.output}\n{_IGNORED.format(path=check.path)}"})
 
     def _browse(self, check: Browser) -> CheckResult:
-        """By the approved command; the picture that it may leave is kept among the reports, for who has to judge."""
+        """By the approved command; what it leaves to a person is shown to them as if there were none."""
         command = Shell(name=check.name, run=self.subject.plan.policy.browser or "")
         asked = {"IRONTREE_BROWSER_URL": check.url, "IRONTREE_BROWSER_CHECK": check.check}
         result = self._command(command, {**asked, "IRONTREE_BROWSER_SHOT": str(self.workspace.path / SHOT)})
-        kept = self._kept_picture(self.commands.index(check) + 1)
-        output = "\n".join(filter(None, (result.output.rstrip("\n"), kept and f"Screenshot: {kept}")))
-        return result.model_copy(update={"command": check.does, "looked_at": check, "output": output})
+        result = self._with_picture(
+            check, result.model_copy(update={"command": check.does, "looked_at": check}), "browser"
+        )
+        shown = self._show(check) if result.is_open else None
+        if shown is None:
+            return result
+        return result.model_copy(update={"output": "\n".join(filter(None, (result.output, shown.output)))})
 
-    def _kept_picture(self, number: int) -> str:
+    def _shown_to_a_person(self) -> Iterator[CheckResult]:
+        """What can be shown of the pages that no command looks at."""
+        step, command = self.subject.node.step, self.subject.plan.policy.browser
+        pages = [] if command or step is None else [check for check in step.checks if isinstance(check, Browser)]
+        yield from filter(None, map(self._show, pages))
+
+    def _show(self, check: Browser) -> CheckResult | None:
+        """Where the extra for browsers is installed, for who has to judge; None where it is not."""
+        workspace, app = self.workspace.path, self.app
+        shot = workspace / SHOT
+        found = self.checks.show(check, workspace=workspace, shot=shot, cancel=app.cancel, progress=app.progress)
+        return self._with_picture(check, self._not_cancelled(found), "page") if found else None
+
+    def _with_picture(self, check: Browser, result: CheckResult, name: str) -> CheckResult:
+        """The picture that was left is kept among the reports under that name, and told."""
+        step = self.subject.node.step
+        kept = self._kept_picture(f"{name}-{step.checks.index(check) + 1}.png") if step else ""
+        output = "\n".join(filter(None, (result.output.rstrip("\n"), kept and f"Screenshot: {kept}")))
+        return result.model_copy(update={"output": output})
+
+    def _kept_picture(self, name: str) -> str:
         """Where the picture is kept, from the root of the repository; empty if there is none."""
         picture = read_beneath(self.workspace.path, SHOT, _PICTURE_BYTES + 1)
         with disk_errors(self.workspace.path / SHOT):
@@ -243,7 +272,7 @@ class _Checking:
             return ""
         state = self.subject.state
         folder = attempt_folder(state.issue_number, state.renewed_from, state.run_sequence, "reviews")
-        path = reports(self.app) / folder / f"browser-{number}.png"
+        path = reports(self.app) / folder / name
         replace(path, picture)
         return str(path.relative_to(self.app.repository.root))
 

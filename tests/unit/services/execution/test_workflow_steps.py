@@ -243,13 +243,13 @@ BROWSER = "loop: false\nverify:\n  type: browser\n  url: http://localhost:3000\n
 SEEN = "the badge is there at http://localhost:3000"
 
 
-def looking(scene: Scene, code: int) -> Loop:
+def looking(scene: Scene, code: int, *, shows: str = "") -> Loop:
     def look(_: str, workspace: Path) -> int:
         (workspace / SHOT).write_bytes(b"a picture")
         return code
 
     scene.policy = scene.policy.model_copy(update={"browser": "look"})
-    scene.checks = ScriptedCheckRunner(look)
+    scene.checks = ScriptedCheckRunner(look, shows=shows)
     return begin(scene, BROWSER)
 
 
@@ -281,6 +281,42 @@ def test_where_the_command_cannot_tell_a_person_looks(scene):
     (question,) = waiting(scene.app)
     assert "Screenshot: .mino/reports" in question_text(scene.app, question)
     assert scene.drive(loop, prepared(accepts())).reason == "goal_reached"
+
+
+ANSWERED = "http://localhost:3000/ answered 200 OK"
+
+
+def test_with_the_extra_the_person_is_shown_the_page_and_nothing_has_passed(scene):
+    scene.checks = ScriptedCheckRunner(shows=ANSWERED)
+    loop = begin(scene, BROWSER)
+    assert scene.drive(loop).reason == "pending_acceptance"
+    assert scene.last(ONE).told.reasons == (f"only a person can judge: {SEEN}",)
+    (question,) = waiting(scene.app)
+    text = question_text(scene.app, question)
+    assert ANSWERED in text
+    assert "Screenshot: .mino/reports" in text
+    (picture,) = (scene.root / ".mino" / "reports").rglob("page-1.png")
+    assert picture.read_text() == ANSWERED
+    assert scene.results.load(scene.number(ONE), scene.state(ONE).anchor).cited == {}
+    assert scene.drive(loop, prepared(accepts())).reason == "goal_reached"
+
+
+def test_where_the_command_cannot_tell_the_person_is_shown_what_both_saw(scene):
+    loop = looking(scene, 77, shows=ANSWERED)
+    assert scene.drive(loop).reason == "pending_acceptance"
+    (result,) = scene.results.load(scene.number(ONE), scene.state(ONE).anchor).results
+    printed, first, answered, second = result.output.splitlines()
+    assert (printed, answered) == ("browser: the badge is there", ANSWERED)
+    assert (Path(first).name, Path(second).name) == ("browser-1.png", "page-1.png")
+
+
+def test_nothing_looks_at_a_page_behind_a_check_that_failed(scene):
+    scene.checks = ScriptedCheckRunner(lambda _command, _workspace: 1, shows=ANSWERED)
+    checks = "loop: false\nverify:\n  - type: browser\n    url: http://localhost\n    check: it is there"
+    assert driven(scene, f"{checks}\n  - type: shell\n    command: fails\n") == "fail_terminal"
+    assert [result.name for result in scene.results.load(scene.number(ONE), scene.state(ONE).anchor).results] == [
+        "step: fails"
+    ]
 
 
 def test_what_the_command_does_not_see_has_failed(scene):
