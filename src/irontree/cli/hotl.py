@@ -12,17 +12,19 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from irontree.domain.requirements.markdown import Findings
+from irontree.domain.text import printable
 from irontree.domain.workflow import run as model
-from irontree.domain.workflow.checkout import HOME, REPORTS
+from irontree.domain.workflow.checkout import HOME, REPORTS, ExecutionRoot
 from irontree.domain.workflow.reading import MOST_BYTES, WrittenWorkflow, read
 from irontree.domain.workflow.report import render, step_list, summary
 from irontree.domain.workflow.verify import ArtifactCheck, Outcome, ShellCheck, judge
 from irontree.domain.workflow.workflow import Workflow, interpret
-from irontree.errors import IrontreeError, Refused
+from irontree.errors import EnvironmentRefused, IrontreeError, Refused
 from irontree.files import read_bytes
 from irontree.store.hotl_runs import HotlRuns, located, require_own, to_json
 
@@ -36,8 +38,9 @@ usage: hotl-rt <command> [args]
 commands:
   init <workflow-file> [--executor-mode <mode>] [--repo-root <path>]
        [--execution-root <path>] [--source-workflow-path <path>]
-       [--worktree-path <path>] [--branch <name>]
-                                        Begin a run of a workflow file
+       [--worktree-path <path>] [--branch <name>] [--source-branch <name>]
+       [--source-head <commit>]         Begin a run of a workflow file; what is
+                                        not given is as `prepare` had it
   step <N> start [--run-id <run-id>]    Begin step N, or its next attempt
   step <N> verify [--run-id <run-id>]   Run its checks: it is done, failed or blocked
   step <N> retry [--run-id <run-id>]    Let a failed or blocked step be tried again
@@ -60,7 +63,11 @@ commands:
 """
 _INIT: Final = (
     *("--executor-mode", "--repo-root", "--execution-root", "--source-workflow-path", "--worktree-path", "--branch"),
+    *("--source-branch", "--source-head"),
 )
+_HELP: Final = ("--help", "-h")
+_VERIFYING: Final = "HOTL_RT_VERIFYING"
+"""The steps whose checks are running above this process, one a line: a check that verifies its own would never end."""
 _LOCATED: Final = (
     *("run_id", "status", "current_step", "total_steps", "branch", "executor_mode", "last_update", "workflow_path"),
     *("source_workflow_path", "repo_root", "execution_root", "worktree_path", "report_path"),
@@ -102,11 +109,15 @@ def _failed(message: str, remedy: str = "") -> int:
 
 
 def _say(text: str) -> None:
-    print(text)
+    print(printable(text))
+
+
+def _print_json(data: object) -> None:
+    print(to_json(data), end="")
 
 
 def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def _dispatch(words: list[str]) -> int:
@@ -114,14 +125,29 @@ def _dispatch(words: list[str]) -> int:
         _say(USAGE.rstrip())
         return FAILED
     command, *rest = words
-    if command in ("--help", "-h", "help"):
+    if command in (*_HELP, "help"):
         _say(USAGE.rstrip())
         return OK
     if command not in COMMANDS:
         _tell(f"ERROR: Unknown command: {command}")
         _say(USAGE.rstrip())
         return FAILED
-    return COMMANDS[command](rest)
+    if _asks_for_help(rest):
+        _say(_usage_of(command))
+        return OK
+    run, fewest, most = COMMANDS[command]
+    return run(rest) if fewest <= len(rest) <= most else _usage(command)
+
+
+def _asks_for_help(words: Sequence[str]) -> bool:
+    """Whether the first or last word does; the value of an option does not."""
+    return bool(words) and (words[0] in _HELP or (words[-1] in _HELP and not words[-2].startswith("-")))
+
+
+def _usage_of(command: str) -> str:
+    """What the usage says of a command."""
+    found = re.findall(rf"^  {command} .*\n(?: {{4,}}.*\n)*", USAGE, re.MULTILINE)
+    return f"usage: hotl-rt {''.join(found).strip()}"
 
 
 # --- The command line
@@ -144,8 +170,8 @@ def _options(words: Sequence[str], what: str, valued: Iterable[str], flags: Iter
     return found
 
 
-def _usage(line: str) -> int:
-    _tell(f"usage: hotl-rt {line}")
+def _usage(command: str) -> int:
+    _tell(_usage_of(command))
     return FAILED
 
 
@@ -219,32 +245,35 @@ def _preferences(run: model.Run) -> Workflow | None:
 
 
 def run_init(words: list[str]) -> int:
-    """Begin a run: its state, its report; prints its id."""
-    if not words:
-        return _usage("init <workflow-file> [" + " <value>] [".join(_INIT) + " <value>]")
+    """Begin a run: its state, its report; prints its id. What is not given is as `prepare` had it."""
     options = _options(words[1:], "init", _INIT)
     path = _file(words[0])
     workflow = _interpreted(_read_workflow(path, words[0]))
     if not workflow.steps:
         raise Refused("No steps found in workflow")
     here = Path.cwd().resolve()
-    root = options.get("--execution-root") or str(here)
-    worktree = options.get("--worktree-path", "")
+    runs = HotlRuns(here)
+    given = runs.prepared(str(path)) | {_key(option): value for option, value in options.items() if value}
+    root = given.get("execution_root") or str(here)
+    worktree = given.get("worktree_path", "")
     place = model.Place(
         str(path),
-        str(_file(options.get("--source-workflow-path") or str(path))),
-        options.get("--repo-root") or str(_repository(here)),
+        str(_file(given.get("source_workflow_path") or str(path))),
+        given.get("repo_root") or str(_repository(here)),
         root,
         f"{root}/{REPORTS}",
         "" if worktree == "null" else worktree,
-        options.get("--branch", ""),
-        options.get("--executor-mode") or model.LOOP,
+        given.get("branch", ""),
+        given.get("executor_mode") or model.LOOP,
+        {key: given[key] for key in ("source_branch", "source_head") if key in given},
     )
     times = (_now() + timedelta(seconds=more) for more in range(24 * 60 * 60))
-    runs = HotlRuns(here)
-    begun = runs.begin(lambda: model.begin(workflow, place, next(times)))
-    _say(begun.run_id)
+    _say(runs.begin(lambda: model.begin(workflow, place, next(times))).run_id)
     return OK
+
+
+def _key(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
 
 
 def _repository(folder: Path) -> Path:
@@ -254,22 +283,19 @@ def _repository(folder: Path) -> Path:
 
 def run_step(words: list[str]) -> int:
     """Move a step: start, verify, retry, block."""
-    usage = "step <step-number> <start|verify|retry|block> [--reason <reason>] [--run-id <run-id>]"
-    if len(words) < 2:  # noqa: PLR2004
-        return _usage(usage)
     number, action, *rest = words
     if action not in ("start", "verify", "retry", "block"):
         _tell(f"ERROR: Unknown step action: {action}")
-        return _usage(usage)
+        return _usage("step")
     reasons = ("--reason",) if action == "block" else ()
     options = _options(rest, "block" if reasons else f"step {action}", ("--run-id", *reasons))
     if reasons and not options.get("--reason"):
         raise Refused("--reason is required for block")
     runs, path = _chosen(options)
     at = _number(number)
-    if action == "verify":
-        return _verify(runs, path, at)
     match action:
+        case "verify":
+            return _verify(runs, path, at)
         case "start":
             change = _record(runs, path, lambda run: model.start(run, at, _now()))
         case "retry":
@@ -285,28 +311,34 @@ def _verify(runs: HotlRuns, path: Path, number: int) -> int:
     run = runs.read(path)
     require_own(run)
     step = model.to_verify(run, number)
-    outcome = judge(step.checks, _check)
+    verifying, above = f"{path.resolve()} {number}", os.environ.get(_VERIFYING, "").splitlines()
+    if verifying in above:
+        what = f"A check of step {number} verifies that step itself: it would never end"
+        raise Refused(what, remedy=f"take `hotl-rt step {number} verify` out of its checks")
+    environment = {**os.environ, _VERIFYING: "\n".join((*above, verifying))}
+    outcome = judge(step.checks, partial(_check, environment))
     preferences = _preferences(run)
     full = bool(preferences and preferences.full_report)
     change = _record(runs, path, lambda now: model.verified(now, step, outcome, _now(), full=full))
     _say(change.said)
+    if outcome.end == "fail":
+        what, remedy = model.failure(change.run.step(number), outcome, change.run.report_path)
+        _tell(f"{what}\n       {remedy}")
     return OK if change.well else FAILED
 
 
-def _check(check: ShellCheck | ArtifactCheck) -> Outcome:
+def _check(environment: Mapping[str, str], check: ShellCheck | ArtifactCheck) -> Outcome:
     if isinstance(check, ArtifactCheck):
         from irontree.checks.artifact import judge_artifact
 
         return judge_artifact(check, Path.cwd())
     from irontree.checks.shell import run_apart
 
-    return run_apart(check.command, Path.cwd(), os.environ)
+    return run_apart(check.command, Path.cwd(), environment)
 
 
 def run_gate(words: list[str]) -> int:
     """Record a decision."""
-    if len(words) < 2:  # noqa: PLR2004
-        return _usage("gate <step-number> <approved|rejected> [--mode auto|human] [--run-id <run-id>]")
     number, decision, *rest = words
     options = _options(rest, "gate", ("--mode", "--run-id"))
     runs, path = _chosen(options)
@@ -321,21 +353,19 @@ def run_finalize(words: list[str]) -> int:
     change = _record(runs, path, lambda run: model.finalize(run, _now()))
     if change.said and not any(step.status in ("failed", "blocked") for step in change.run.steps):
         _tell(f"not completed: {change.said}")
-    _say(to_json(summary(change.run)).rstrip())
+    _print_json(summary(change.run))
     return OK
 
 
 def run_summary(words: list[str]) -> int:
     """Print the summary of a run; changes nothing."""
-    if not words:
-        return _usage("summary <run-id> [--json]")
     _options(words[1:], "summary", (), ("--json",))
     runs = HotlRuns(Path.cwd())
     path = runs.state_file(words[0])
     if path is None:
         known = [each.stem for each in runs.states] or ["  (none)"]
         raise Refused("\n".join((f"No state found for run: {words[0]}", "Available runs:", *known)))
-    _say(to_json(summary(runs.read(path))).rstrip())
+    _print_json(summary(runs.read(path)))
     return OK
 
 
@@ -343,7 +373,7 @@ def run_log_decision(words: list[str]) -> int:
     """Append a decision to the configured file; nothing if none is configured."""
     if len(words) != 1:
         _tell("ERROR: log-decision requires a JSON argument")
-        return _usage("log-decision <json>")
+        return _usage("log-decision")
     config = read_bytes(Path(HOME, "config.yml"), MOST_BYTES)
     found = _DECISION_LOG.search((config or b"").decode("utf-8", "replace"))
     target = found[1].partition(" #")[0].strip().strip("\"'") if found else ""
@@ -362,8 +392,6 @@ def run_lint(words: list[str]) -> int:
     """Name every mistake on stderr."""
     from irontree.domain.workflow.lint import document_type, lint
 
-    if len(words) != 1:
-        return _usage("lint <file>")
     path = Path(words[0])
     document, text = document_type(words[0]), _text(path, words[0])
     if text is None:
@@ -390,8 +418,6 @@ def run_prepare(words: list[str]) -> int:
     from irontree.domain.workflow.root import choose_root, require_mode
     from irontree.repository.worktrees import git_in, look_at, make_ready
 
-    if not words:
-        return _usage("prepare <workflow-file> [--executor-mode <mode>]")
     options = _options(words[1:], "prepare", ("--executor-mode",))
     path = _file(words[0])
     written = _read_workflow(path, words[0])
@@ -408,8 +434,19 @@ def run_prepare(words: list[str]) -> int:
     make_ready(git, root)
     if root.told:
         _tell(root.told)
-    _say(to_json(root.as_json()).rstrip())
+    _remember(root)
+    _print_json(root.as_json())
     return OK
+
+
+def _remember(root: ExecutionRoot) -> None:
+    """Keep what is printed for the run that begins there; the worktree is made, so nothing stops it any more."""
+    if not root.source_head:
+        return
+    try:
+        HotlRuns(Path(root.execution_root)).remember(root.as_json())
+    except EnvironmentRefused as error:
+        _tell(f"WARNING: {error.message}\n         Give `hotl-rt init` what is printed here as its options.")
 
 
 def run_locate(words: list[str]) -> int:
@@ -426,15 +463,15 @@ def run_locate(words: list[str]) -> int:
         and run["run_id"] == options.get("--run-id", run["run_id"])
         and (not workflow or workflow in (run["workflow_path"], run["source_workflow_path"]))
     ]
-    _say(to_json(sorted(shown, key=lambda run: str(run["last_update"]), reverse=True)).rstrip())
+    _print_json(sorted(shown, key=lambda run: str(run["last_update"]), reverse=True))
     return OK
 
 
 def run_render(words: list[str]) -> int:
     """Show a summary for a chat."""
-    if len(words) != 3 or words[0] != "--platform":  # noqa: PLR2004
-        return _usage("render --platform <codex|claude|cline> <summary-json>")
-    _, platform, name = words
+    option, platform, name = words
+    if option != "--platform":
+        return _usage("render")
     path = Path("/dev/stdin" if name == "-" else name)
     if not path.exists():
         raise Refused(f"Summary JSON not found: {name}")
@@ -446,15 +483,17 @@ def run_render(words: list[str]) -> int:
     return OK
 
 
-COMMANDS: Final[Mapping[str, Callable[[list[str]], int]]] = {
-    "init": run_init,
-    "step": run_step,
-    "gate": run_gate,
-    "finalize": run_finalize,
-    "summary": run_summary,
-    "log-decision": run_log_decision,
-    "lint": run_lint,
-    "prepare": run_prepare,
-    "locate": run_locate,
-    "render": run_render,
+_ANY: Final = 1000
+COMMANDS: Final[Mapping[str, tuple[Callable[[list[str]], int], int, int]]] = {
+    "init": (run_init, 1, _ANY),
+    "step": (run_step, 2, _ANY),
+    "gate": (run_gate, 2, _ANY),
+    "finalize": (run_finalize, 0, _ANY),
+    "summary": (run_summary, 1, _ANY),
+    "log-decision": (run_log_decision, 0, _ANY),
+    "lint": (run_lint, 1, 1),
+    "prepare": (run_prepare, 1, _ANY),
+    "locate": (run_locate, 0, _ANY),
+    "render": (run_render, 3, 3),
 }
+"""What runs a command, and how many words it takes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,6 +20,7 @@ from irontree.domain.workflow.checkout import HOME, REPORTS
 from irontree.domain.workflow.reading import MOST_BYTES as READ_BYTES
 from irontree.domain.workflow.report import report
 from irontree.domain.workflow.run import DRIVEN, DRIVER, Change, Damaged, Run, run_as_json, run_from_json, run_id_of
+from irontree.domain.workflow.workflow import slug_of
 from irontree.errors import EnvironmentRefused, LogDamaged, Refused
 from irontree.files import Disk, disk_errors, locked, read_beneath, read_bytes, swap
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from irontree.domain.workflow.compile import Ticked
 
 STATES: Final = f"{HOME}/state"
+PREPARED: Final = f"{HOME}/prepared"
 IGNORED: Final = b"*\n"
 MOST_BYTES: Final = 64 * 1024 * 1024
 
@@ -101,6 +103,26 @@ class HotlRuns:
             self._write(self._folder / STATES / f"{run.run_id}.json", run, ())
         return run
 
+    def remember(self, prepared: Mapping[str, Any]) -> None:
+        """Keep what `prepare` has printed of a workflow for the run that begins here. Raises EnvironmentRefused."""
+        with self._locked():
+            self._hide()
+            self._disk.write_durably(self._prepared(prepared["workflow_path"]), _bytes(to_json(prepared)))
+
+    def prepared(self, workflow_path: str) -> dict[str, str]:
+        """What was kept of that workflow, as far as it is text; empty if that is nothing, or cannot be read."""
+        place = self._prepared(workflow_path)
+        try:
+            kept = json.loads(b"" if place.is_symlink() else read_bytes(place, READ_BYTES) or b"")
+        except (ValueError, RecursionError):
+            return {}
+        if not isinstance(kept, dict) or kept.get("workflow_path") != workflow_path:
+            return {}
+        return {key: value for key, value in kept.items() if isinstance(value, str)}
+
+    def _prepared(self, workflow_path: str) -> Path:
+        return self._folder / PREPARED / f"{slug_of(workflow_path)}.json"
+
     def change(self, path: Path, decide: Callable[[Run], Change]) -> Change:
         """Record what *decide* makes of the run as it is then. Raises Refused, also for a run that Iron Tree drives."""
         with self._locked():
@@ -163,7 +185,7 @@ class HotlRuns:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        for name in (HOME, STATES, REPORTS, f"{HOME}/.gitignore", f"{STATES}/.lock"):
+        for name in (HOME, STATES, REPORTS, PREPARED, f"{HOME}/.gitignore", f"{STATES}/.lock"):
             if (place := self._folder / name).is_symlink():
                 raise EnvironmentRefused(
                     f"{place} is a link: what is written there would be written elsewhere",

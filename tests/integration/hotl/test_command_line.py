@@ -34,6 +34,19 @@ def test_help_is_usage_on_stdout(words: tuple[str, ...]):
     assert called.out.startswith("usage: hotl-rt <command> [args]\n")
 
 
+@pytest.mark.parametrize("words", ["init --help", "step 1 --help", "step -h", "gate 1 approved -h", "lint --help"])
+def test_help_of_a_command_is_its_usage(words: str):
+    called = call(*words.split())
+    assert (called.code, called.err) == (0, "")
+    assert called.out.startswith(f"usage: hotl-rt {words.split(maxsplit=1)[0]} ")
+    assert "locate" not in called.out
+
+
+def test_the_value_of_an_option_asks_for_no_help(hotl: Hotl):
+    hotl.begin(PASSES)
+    assert hotl.ok("step", 1, "block", "--reason", "--help") == "blocked step 1: --help\n"
+
+
 def test_without_a_command_and_with_an_unknown_one_it_is_exit_code_1():
     assert (call().code, call().out) == (1, call("help").out)
     called = call("dance")
@@ -166,6 +179,90 @@ def test_a_full_report_has_the_output_of_checks_before_a_review(hotl: Hotl):
     assert hotl("step", 1, "verify").out == "blocked: human review required: Look\n"
     assert hotl.report.endswith("Blocked (human review required: Look)\n  verify stdout: seen\n")
     assert hotl.step(1)["verify"]["stdout"] is None
+
+
+# --- A check that fails, one that calls itself, and what is kept of each
+
+
+TWO = "loop: false\nverify:\n  - type: shell\n    command: {}\n  - type: shell\n    command: echo b; test -f made"
+
+
+def test_a_failing_check_is_named_on_stderr_with_what_to_do(hotl: Hotl):
+    hotl.begin(TWO.format("echo a"))
+    hotl.ok("step", 1, "start")
+    called = hotl("step", 1, "verify")
+    assert (called.code, called.out) == (1, "fail\n")
+    assert called.err == (
+        "Step 1 failed: $ echo b; test -f made\n"
+        f"       its output is in {hotl.state['report_path']}; put it right, then: hotl-rt step 1 retry\n"
+    )
+    for _ in range(2):
+        hotl.ok("step", 1, "retry")
+        hotl.ok("step", 1, "start")
+        called = hotl("step", 1, "verify")
+    assert called.err.endswith('; hotl-rt step 1 block --reason "verify failed"\n'), "no attempt is left"
+
+
+def test_each_check_of_a_list_is_marked(hotl: Hotl):
+    def marks() -> list[bool | None]:
+        return [check["passed"] for check in hotl.step(1)["verify"]["checks"]]
+
+    hotl.begin(TWO.format("echo a") + "\n  - type: human-review\n    prompt: Look")
+    hotl.ok("step", 1, "start")
+    assert marks() == [None, None, None]
+    hotl("step", 1, "verify")
+    assert marks() == [True, False, None]
+    hotl.ok("step", 1, "retry")
+    assert marks() == [None, None, None]
+    Path("made").touch()
+    hotl.ok("step", 1, "start")
+    hotl("step", 1, "verify")
+    assert marks() == [True, True, None]
+    hotl.ok("gate", 1, "rejected")
+    assert marks() == [True, True, False]
+    hotl.ok("gate", 1, "approved")
+    assert marks() == [True, True, True]
+
+
+def test_a_check_that_verifies_its_own_step_is_refused_and_ends(hotl: Hotl):
+    hotl.begin(PASSES)
+    hotl.edit(1, command=f"{PROGRAM} step 1 verify")
+    hotl.ok("step", 1, "start")
+    assert hotl("step", 1, "verify").out == "fail\n"
+    assert (
+        "ERROR: A check of step 1 verifies that step itself: it would never end\n" in hotl.step(1)["verify"]["stderr"]
+    )
+
+
+@pytest.mark.parametrize("status", ["pending", "in_progress"])
+def test_a_gate_of_a_step_that_was_not_begun_is_not_taken(hotl: Hotl, status: str):
+    hotl.begin("loop: false\nverify: test -f made\ngate: human")
+    if status == "in_progress":
+        hotl.ok("step", 1, "start")
+        hotl("step", 1, "verify")
+        hotl.ok("step", 1, "retry")
+    for decision in ("approved", "rejected"):
+        assert hotl.refused("gate", 1, decision) == (
+            f"ERROR: Step 1 is '{status}' and was not begun: its gate has nothing to decide on\n"
+            "       do it first: hotl-rt step 1 start\n"
+        )
+
+
+def test_what_a_name_would_do_in_a_chat_or_a_terminal_it_does_not_do(hotl: Hotl):
+    path = Path("hotl-workflow-odd.md")
+    path.write_text(workflow(PASSES, front="risk_level: low\nprogress: verbose"))
+    path.write_text(path.read_text().replace("Part 1", "![x](http://evil/x.png) \x1b[31mred <img src=x>"))
+    hotl.run_id = hotl.ok("init", path).strip()
+    started = hotl("step", 1, "start")
+    Path("s.json").write_text(hotl("summary", hotl.run_id).out)
+    shown = [hotl.report, *(hotl.ok("render", "--platform", name, "s.json") for name in ("codex", "claude"))]
+    for text in (*shown, started.err):
+        assert "red" in text
+        assert "\x1b" not in text
+    for text in shown:
+        assert "](" not in text
+        assert "<img" not in text
+    assert json.loads(Path("s.json").read_text())["steps"][0]["name"] == hotl.step(1)["name"]
 
 
 def test_git_does_not_see_the_folder(repository: Path):

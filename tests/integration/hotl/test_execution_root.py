@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -61,6 +62,30 @@ def test_x01_a_worktree_of_its_own_is_the_default(repository: Path):
     assert found["source_workflow_path"] == str(repository / PLAN)
     assert git(root, "branch", "--show-current") == "hotl/sample"
     assert (root / PLAN).read_bytes() == (repository / PLAN).read_bytes()
+
+
+def test_a_run_that_begins_there_has_what_was_printed(repository: Path, monkeypatch: pytest.MonkeyPatch):
+    found = prepared()
+    monkeypatch.chdir(found["execution_root"])
+    run_id = call("init", PLAN).out.strip()
+    state = json.loads(Path(f".hotl/state/{run_id}.json").read_text())
+    assert {key: state[key] for key in KEYS} == found
+    assert list(state)[-2:] == ["source_branch", "source_head"]
+    assert git(Path(), "status", "--porcelain") == "?? docs/"
+    said = call("init", PLAN, "--branch", "other", "--source-branch", "elsewhere").out.strip()
+    state = json.loads(Path(f".hotl/state/{said}.json").read_text())
+    assert (state["branch"], state["source_branch"]) == ("other", "elsewhere"), "what is said counts"
+    Path(".hotl/prepared/sample.json").write_text("{")
+    assert call("init", PLAN).code == 0, "what cannot be read is left out"
+
+
+def test_what_is_printed_is_printed_where_it_cannot_be_kept(repository: Path):
+    write("worktree: false")
+    Path(".hotl").symlink_to(repository.parent)
+    called = call("prepare", PLAN)
+    assert (called.code, list(called.json)) == (0, KEYS)
+    assert called.err.startswith("WARNING: ")
+    assert "`hotl-rt init`" in called.err
 
 
 def test_x02_false_stays_in_the_checkout(repository: Path):

@@ -25,8 +25,10 @@ from irontree.domain.workflow.run import (
     iso,
     log_line,
     output_lines,
+    shown_in_markdown,
+    with_checks,
 )
-from irontree.domain.workflow.step import NO_VERIFY, StepSpec
+from irontree.domain.workflow.step import NO_VERIFY, Review, StepSpec
 from irontree.domain.workflow.verify import REVIEW_REQUIRED, Outcome, kept_output
 from irontree.domain.workflow.workflow import Workflow
 
@@ -103,10 +105,10 @@ def _step(step: RunStep, worked: Worked) -> RunStep:
         step,
         status=_status(worked),
         attempts=state.attempt_count,
-        max_iterations=max(step.max_iterations, state.total_attempts),
+        max_iterations=state.total_attempts,
         started_at=_last(worked, "run_started"),
         completed_at=_last(worked, "verify_passed", "checkup_accept_recorded") if state.phase in _ENDED else None,
-        verify={**step.verify, **_outcome(worked)},
+        verify={**_each(step, worked), **_outcome(worked)},
         gate_result=gate[0] if gate else None,
         gate_mode=gate[1] if gate else None,
         block_reason=reason or None,
@@ -147,6 +149,16 @@ def _outcome(worked: Worked) -> dict[str, Any]:
     return {"passed": passed, "stdout": kept_output(_printed(found)) if found and found.results else None}
 
 
+def _each(step: RunStep, worked: Worked) -> dict[str, Any]:
+    """Its checks with what each of a list came to; what people judge has passed once the step is done."""
+    if not worked.state.attempt_count:
+        return dict(step.verify)
+    found = {result.name: result for result in worked.results.results} if worked.results else {}
+    named = (found.get(check.name) if not isinstance(check, Review) else None for check in worked.step.checks)
+    passed = [None if result is None or result.is_open else result.passed for result in named]
+    return with_checks(step.verify, passed, others=True if worked.state.phase in _ENDED else None)
+
+
 def _printed(report: CheckReport) -> str:
     return "\n".join(filter(None, (result.output.rstrip("\n") for result in report.results)))
 
@@ -181,7 +193,7 @@ def _lines(worked: Worked, record: Record[IssueEvent], *, full: bool) -> Iterato
     tried = f"{event.attempt_count} attempt(s)"
     match event.event:
         case "run_started" if event.attempt_count == 1:
-            yield f"→ {step}: {worked.node.title}"
+            yield f"→ {step}: {shown_in_markdown(worked.node.title)}"
         case "run_started":
             yield f"↻ {step}: Retrying ({event.attempt_count}/{1 + event.max_retry_count})"
         case "verify_passed":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from irontree.domain.workflow.run import Run, RunStep
+from irontree.domain.workflow.run import Run, RunStep, shown_in_markdown
 from irontree.errors import Refused
 
 LOG_HEADING: Final = "## Event Log\n\n"
@@ -47,7 +47,7 @@ def _head(run: Run) -> Iterator[str]:
     yield from (f"# Execution Report: {run.run_id}", "")
     yield f"**Workflow:** {run.workflow_path.rpartition('/')[2]}"
     yield f"**Source Workflow:** {run.source_workflow_path}"
-    yield f"**Intent:** {run.intent}"
+    yield f"**Intent:** {shown_in_markdown(run.intent)}"
     yield f"**Branch:** {run.branch}"
     yield f"**Executor:** {run.executor_mode}"
     yield f"**Execution Root:** {run.execution_root}"
@@ -58,7 +58,7 @@ def _head(run: Run) -> Iterator[str]:
     yield f"**Status:** {run.status}"
     yield from ("", "| Step | Name | Status | Iterations |", "|------|------|--------|------------|")
     for step in run.steps:
-        name = step.name.replace("|", r"\|")
+        name = shown_in_markdown(step.name).replace("|", r"\|")
         yield f"| {step.number:>2}   | {name} | {' | '.join(_standing(step))} |"
     yield ""
 
@@ -140,7 +140,7 @@ def _table(steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _name(step: Mapping[str, Any]) -> str:
-    return str(step.get("name")).replace("\n", " ")
+    return shown_in_markdown(str(step.get("name")))
 
 
 def _word(step: Mapping[str, Any]) -> str:

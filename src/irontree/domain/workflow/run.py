@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from itertools import chain, repeat
 from typing import Any, Final, Literal, NamedTuple
 
-from irontree.domain.text import counted, few
+from irontree.domain.text import counted, few, inert, one_line
 from irontree.domain.workflow.verify import (
     NOTHING,
     REVIEW_REQUIRED,
+    CheckList,
     Outcome,
     Verify,
     as_json,
     cut_output,
     from_json,
     kept_output,
+    shown,
 )
 from irontree.domain.workflow.workflow import Workflow, approves_itself, condition_of, slug_of
 from irontree.errors import Refused
@@ -152,7 +155,10 @@ class Change(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a run takes place; *branch* and *worktree_path* are empty where they are not given."""
+    """Where a run takes place; *branch* and *worktree_path* are empty where they are not given.
+
+    *source* are keys that say where it came from, if that is known.
+    """
 
     workflow_path: str
     source_workflow_path: str
@@ -162,6 +168,7 @@ class Place(NamedTuple):
     worktree_path: str = ""
     branch: str = ""
     executor_mode: str = LOOP
+    source: Mapping[str, Any] = {}
 
 
 def iso(at: datetime) -> str:
@@ -207,6 +214,7 @@ def begin(workflow: Workflow, place: Place, at: datetime) -> Run:
         len(steps),
         f"{place.report_folder}/{run_id}.md",
         steps,
+        place.source,
     )
 
 
@@ -220,7 +228,7 @@ def start(run: Run, number: int, at: datetime) -> Change:
         raise Refused(f"Step {number} is '{step.status}', expected 'pending'")
     begun = _begun(step, at) if step.status == "pending" or step.is_unbegun else step
     now = run.with_step(begun, at, status="running", current_step=number, completed_at=None)
-    return _change(now, at, f"→ Step {number}: {step.name}", said=f"started step {number}")
+    return _change(now, at, f"→ Step {number}: {shown_in_markdown(step.name)}", said=f"started step {number}")
 
 
 def _begun(step: RunStep, at: datetime) -> RunStep:
@@ -247,7 +255,8 @@ def verified(run: Run, looked_at: RunStep, outcome: Outcome, at: datetime, *, fu
     step = _begun(step, at) if step.is_unbegun else step
     match outcome.end:
         case "block":
-            blocked = replace(step, status="blocked", block_reason=outcome.reason)
+            verify = with_checks(step.verify, outcome.each)
+            blocked = replace(step, status="blocked", block_reason=outcome.reason, verify=verify)
             status = "paused" if outcome.reason.startswith(REVIEW_REQUIRED) else "blocked"
             log = f"✗ Step {number}: Blocked ({outcome.reason})"
             now, more = run.with_step(blocked, at, status=status), output_lines(outcome, full=True) if full else ()
@@ -270,7 +279,19 @@ def verified(run: Run, looked_at: RunStep, outcome: Outcome, at: datetime, *, fu
 
 def _with_output(step: RunStep, outcome: Outcome, *, passed: bool) -> dict[str, Any]:
     kept = {"stdout": kept_output(outcome.stdout), "stderr": kept_output(outcome.stderr)}
-    return {**step.verify, "passed": passed, **kept}
+    return {**with_checks(step.verify, outcome.each), "passed": passed, **kept}
+
+
+def with_checks(
+    verify: Mapping[str, Any], passed: Iterable[bool | None] | None, *, others: bool | None = None
+) -> dict[str, Any]:
+    """The same with what each check of its list came to (None: those that passed have), and what the *others* did."""
+    checks = verify.get("checks")
+    if not isinstance(checks, list) or not all(isinstance(check, dict) for check in checks):
+        return dict(verify)
+    marks = chain((check.get("passed") or None for check in checks) if passed is None else passed, repeat(None))
+    known = zip(checks, marks, strict=False)
+    return {**verify, "checks": [{**check, "passed": others if mark is None else mark} for check, mark in known]}
 
 
 def output_lines(outcome: Outcome, *, full: bool) -> Iterable[str]:
@@ -302,7 +323,7 @@ def retry(run: Run, number: int, at: datetime) -> Change:
         status="in_progress",
         started_at=None,
         completed_at=None,
-        verify={**step.verify, "passed": None, "stdout": None, "stderr": None},
+        verify={**with_checks(step.verify, ()), "passed": None, "stdout": None, "stderr": None},
         block_reason=None,
         gate_result=None if step.gate_result == "rejected" else step.gate_result,
         gate_mode=None if step.gate_result == "rejected" else step.gate_mode,
@@ -331,6 +352,9 @@ def decide(run: Run, number: int, decision: str, mode: str, at: datetime) -> Cha
         raise Refused(f"Gate decision must be 'approved' or 'rejected', got: {decision}")
     if mode not in ("auto", "human"):
         raise Refused(f"Gate mode must be 'auto' or 'human', got: {mode}")
+    if step.gate and (step.status == "pending" or step.is_unbegun):
+        what = f"Step {number} is '{step.status}' and was not begun: its gate has nothing to decide on"
+        raise Refused(what, remedy=f"do it first: hotl-rt step {number} start")
     if mode == "auto":
         _require_no_person(run, step)
     decided = replace(step, gate_result=decision, gate_mode=mode)
@@ -353,11 +377,12 @@ def _require_no_person(run: Run, step: RunStep) -> None:
 
 
 def _reviewed(run: Run, step: RunStep, at: datetime) -> Run:
+    judged = with_checks(step.verify, None, others=step.gate_result == "approved")
     if step.gate_result == "approved":
-        verify = {**step.verify, "passed": True, "stdout": APPROVED, "stderr": None}
+        verify = {**judged, "passed": True, "stdout": APPROVED, "stderr": None}
         step = replace(step, status="done", completed_at=iso(at), block_reason=None, verify=verify)
     else:
-        verify = {**step.verify, "passed": False, "stdout": None, "stderr": REJECTED}
+        verify = {**judged, "passed": False, "stdout": None, "stderr": REJECTED}
         step = replace(step, status="blocked", block_reason=REJECTED, verify=verify)
     return _with_standing(run.with_step(step, at))
 
@@ -396,6 +421,20 @@ def unfinished(run: Run) -> tuple[str, ...]:
         elif step.status == "done" and needs_person and step.gate_result is None:
             told.append(f"the gate of step {step.number} is not decided")
     return tuple(told)
+
+
+def failure(step: RunStep, outcome: Outcome, report_path: str) -> tuple[str, str]:
+    """Which check of a step failed, and what to do about it."""
+    checks = step.checks.checks if isinstance(step.checks, CheckList) else (step.checks,)
+    which = next((shown(check) for check, passed in zip(checks, outcome.each, strict=False) if passed is False), "")
+    block = f'hotl-rt step {step.number} block --reason "verify failed"'
+    again = f"put it right, then: hotl-rt step {step.number} retry" if step.attempts < step.max_iterations else block
+    return f"Step {step.number} failed: {which}", f"its output is in {report_path}; {again}"
+
+
+def shown_in_markdown(words: str) -> str:
+    """Words of the author in a report or a chat: no image, link, tag or control character among them does anything."""
+    return inert(one_line(words))
 
 
 def log_line(at: datetime, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from irontree.domain.workflow.reading import Item
@@ -79,13 +80,14 @@ NOTHING: Final = ShellCheck("")
 class Outcome(NamedTuple):
     """What checks came to: `block` with a *reason* is for a person, who has to decide or to put something right.
 
-    The output is that of the checks that ran before it.
+    The output is that of the checks that ran; of a list, *each* says which passed, and None of what did not run.
     """
 
     end: Literal["pass", "fail", "block"]
     stdout: str = ""
     stderr: str = ""
     reason: str = ""
+    each: tuple[bool | None, ...] = ()
 
 
 def judge(verify: Verify, run: Callable[[ShellCheck | ArtifactCheck], Outcome]) -> Outcome:
@@ -96,33 +98,48 @@ def judge(verify: Verify, run: Callable[[ShellCheck | ArtifactCheck], Outcome]) 
     checks = verify.checks if isinstance(verify, CheckList) else (verify,)
     if not checks:
         return Outcome("block", reason="unsupported verify type: multi without checks")
-    passed: list[Outcome] = []
+    ran: list[Outcome | None] = []
     for check in checks:
         if isinstance(check, HumanReview | BrowserCheck):
+            ran.append(None)
             continue
         if isinstance(check, UnknownCheck):
-            return Outcome("block", reason=f"unsupported verify type: {check.type}")
+            return _joined("block", ran, f"unsupported verify type: {check.type}")
         if check == NOTHING:
-            return Outcome("pass") if check is verify else Outcome("block", reason="shell verify missing command")
-        passed.append(run(check))
-        if passed[-1].end == "block":
-            return _joined("block", passed, passed[-1].reason)
-        if passed[-1].end == "fail":
-            return _joined("fail", passed)
+            return Outcome("pass") if check is verify else _joined("block", ran, "shell verify missing command")
+        found = run(check)
+        ran.append(found)
+        if found.end != "pass":
+            return _joined(found.end, ran, found.reason)
     asked = [_asked(check) for check in checks if isinstance(check, HumanReview | BrowserCheck)]
     if asked:
-        return _joined("block", passed, ": ".join(filter(None, (REVIEW_REQUIRED, "; ".join(filter(None, asked))))))
-    return _joined("pass", passed)
+        return _joined("block", ran, ": ".join(filter(None, (REVIEW_REQUIRED, "; ".join(filter(None, asked))))))
+    return _joined("pass", ran)
 
 
 def _asked(check: HumanReview | BrowserCheck) -> str:
     return check.prompt if isinstance(check, HumanReview) else f"{check.check} at {check.url} ({NO_BROWSER})"
 
 
-def _joined(end: Literal["pass", "fail", "block"], outcomes: Sequence[Outcome], reason: str = "") -> Outcome:
-    """All outputs, one below the other."""
-    stdout, stderr = ("\n".join(filter(None, (each[at].rstrip("\n") for each in outcomes))) for at in (1, 2))
-    return Outcome(end, stdout, stderr, reason)
+def _joined(end: Literal["pass", "fail", "block"], ran: Sequence[Outcome | None], reason: str = "") -> Outcome:
+    """All outputs, one below the other, and which passed."""
+    stdout, stderr = ("\n".join(filter(None, (one(each).rstrip("\n") for each in ran if each))) for one in _STREAMS)
+    return Outcome(end, stdout, stderr, reason, tuple(each and _PASSED[each.end] for each in ran))
+
+
+_STREAMS: Final[tuple[Callable[[Outcome], str], ...]] = (attrgetter("stdout"), attrgetter("stderr"))
+_PASSED: Final = {"pass": True, "fail": False, "block": None}
+
+
+def shown(check: OneCheck) -> str:
+    """A check that a machine makes, in words."""
+    match check:
+        case ShellCheck(command):
+            return f"$ {command}"
+        case ArtifactCheck(path):
+            return f"artifact {path}"
+        case _:
+            return ""
 
 
 # --- As it is written

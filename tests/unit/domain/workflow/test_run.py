@@ -99,7 +99,8 @@ def promises(before: Run, run: Run) -> None:
     ],
 )
 def test_a_list_that_a_machine_cannot_judge_is_for_a_person(checks: tuple[OneCheck, ...], reason: str):
-    assert judge(CheckList(checks), lambda _: Outcome("pass")) == Outcome("block", reason=reason)
+    found = judge(CheckList(checks), lambda _: Outcome("pass"))
+    assert (found.end, found.reason) == ("block", reason)
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,22 @@ def test_the_report_has_what_failing_checks_printed_and_in_full_what_all_printed
     ]
 
 
+def test_each_check_of_a_list_is_marked_and_iterations_are_those_that_there_are(scene, shown):
+    listed = (
+        "verify:\n  - type: shell\n    command: has greet.txt hello\n  - type: human-review\n    prompt: It is kind\n"
+    )
+    scene.agent = ScriptedAgent(does(greet_txt="hello"), does(greet_txt="bye"))
+    loop = begin(scene, f"loop: false\n{listed}", CHECKED)
+
+    def marks() -> list[bool | None]:
+        return [check["passed"] for check in shown.now.steps[0].verify["checks"]]
+
+    driven(scene, shown, loop)
+    assert (marks(), [step.max_iterations for step in shown.now.steps]) == ([True, None], [1, 1])
+    driven(scene, shown, loop, prepared(accepts()))
+    assert marks() == [True, True]
+
+
 def test_a_note_of_who_sends_back_is_in_the_report(scene, shown):
     scene.agent = ScriptedAgent(does(greet_txt="hello"), does(greet_txt="hello again"))
     loop = begin(scene, f"{UNTIL}\ngate: human", front=ASKS)
