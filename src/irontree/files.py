@@ -178,13 +178,11 @@ def replace(path: Path, data: bytes) -> None:
         swap(path, data)
 
 
-def swap(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """The same in an existing folder, leaving OSError to the caller; with that *mode*, if one is given."""
+def swap(path: Path, data: bytes) -> None:
+    """The same in an existing folder, leaving OSError to the caller."""
     temporary = _temporary_of(path)
     with open(temporary, "wb", opener=_new(path)) as file:
         file.write(data)
-        if mode is not None:
-            os.fchmod(file.fileno(), mode)
     temporary.replace(path)
 
 

@@ -22,7 +22,7 @@ from irontree.domain.workflow.report import report
 from irontree.domain.workflow.run import DRIVEN, DRIVER, Change, Damaged, Run, run_as_json, run_from_json, run_id_of
 from irontree.domain.workflow.workflow import slug_of
 from irontree.errors import EnvironmentRefused, LogDamaged, Refused
-from irontree.files import Disk, disk_errors, locked, read_beneath, read_bytes, swap
+from irontree.files import Disk, disk_errors, is_leftover, locked, read_beneath, read_bytes
 
 if TYPE_CHECKING:
     from irontree.domain.workflow.compile import Ticked
@@ -150,11 +150,11 @@ class HotlRuns:
             self._disk.write_durably(self._report(path, run), _bytes(report(run, "", log)))
 
     def tick(self, path: str, mark: Callable[[str], Ticked | None]) -> tuple[int, ...]:
-        """Write what *mark* makes of the file *path* of the folder, atomically.
+        """Write what *mark* makes of the file *path* of the folder, atomically and durably: it is the author's.
 
         A file that is not there, leads elsewhere, has two names, may not be written or is no text is left alone; its
-        mode stays. Returns the steps whose tick was set
-        back. Raises EnvironmentRefused.
+        mode stays. What a kill leaves behind is below `.hotl`, where git does not see it. Returns the steps whose tick
+        was set back. Raises EnvironmentRefused.
         """
         place = self._folder / path
         with self._locked():
@@ -169,7 +169,10 @@ class HotlRuns:
                     found = place.stat()
                     if not found.st_mode & stat.S_IWUSR or found.st_nlink > 1:
                         return ()
-                    swap(place, ticked.text.encode(), mode=stat.S_IMODE(found.st_mode))
+                    temporary = self._disk.write_temporary(self._folder / HOME / "ticked", ticked.text.encode())
+                    temporary.chmod(stat.S_IMODE(found.st_mode))
+                    self._disk.rename(temporary, place)
+                    self._disk.sync_folder(place.parent)
         return ticked.set_back if ticked else ()
 
     def _is_ours(self, run: Run) -> bool:
@@ -192,6 +195,10 @@ class HotlRuns:
                     remedy="remove it, and from git if it is there; it is made anew",
                 )
         with disk_errors(self._folder / STATES), locked(self._folder / STATES / ".lock"):
+            for name in (HOME, STATES, REPORTS, PREPARED):
+                for left in (self._folder / name).glob(".*"):
+                    if is_leftover(left.name):  # of a writer that was killed: nobody else writes while this is locked
+                        left.unlink()
             yield
 
     def _hide(self) -> None:

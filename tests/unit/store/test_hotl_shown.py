@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +16,9 @@ from irontree.domain.workflow.lint import interpret_linted
 from irontree.domain.workflow.reading import read
 from irontree.domain.workflow.run import Place, Run, begin
 from irontree.errors import EnvironmentRefused, Refused
+from irontree.files import is_leftover
 from irontree.store.hotl_runs import HotlRuns
+from tests.support.disk import Stopped, stopping_at
 from tests.support.hotl import workflow
 
 NAME = "hotl-workflow-rate.md"
@@ -83,6 +86,38 @@ def test_a_tick_keeps_the_mode_and_leaves_a_file_that_may_not_be_written(tmp_pat
     HotlRuns(tmp_path).tick(NAME, marking(1))
     assert (tmp_path / NAME).stat().st_mode & 0o777 == mode
     assert ("- [x]" in (tmp_path / NAME).read_text()) is (mode != 0o444)
+
+
+@pytest.mark.parametrize("step", range(5))  # four, and none
+def test_killed_at_any_step_of_a_tick_the_file_is_as_it_was_or_ticked_and_nothing_lies_beside_it(tmp_path, step):
+    path = tmp_path / NAME
+    path.write_text(TEXT)
+    path.chmod(0o640)
+    try:
+        HotlRuns(tmp_path, stopping_at(step)).tick(NAME, marking(1))
+        killed = False
+    except Stopped:
+        killed = True
+    assert killed is (step < 4)
+    assert path.read_text() in (TEXT, TEXT.replace("- [ ]", "- [x]"))
+    assert {each.name for each in tmp_path.iterdir()} == {NAME, ".hotl"}
+    HotlRuns(tmp_path).tick(NAME, marking(1))
+    assert (path.read_text(), path.stat().st_mode & 0o777) == (TEXT.replace("- [ ]", "- [x]"), 0o640)
+    assert [each.name for each in (tmp_path / ".hotl").iterdir()] == ["state"]
+
+
+@pytest.mark.parametrize("step", range(30))
+def test_a_run_is_shown_whole_after_a_kill_at_any_step(tmp_path, step):
+    run, log = replace(a_run(tmp_path), more=OURS), ["**[03:04:05]** one"]
+    with suppress(Stopped):
+        HotlRuns(tmp_path, stopping_at(step)).show(run, log)
+    runs = HotlRuns(tmp_path)
+    assert [runs.read(state) for state in runs.states] in ([], [run])
+    runs.show(run, log)
+    (state,) = runs.states
+    assert runs.read(state) == run
+    assert (tmp_path / ".hotl" / "reports" / f"{state.stem}.md").read_text().endswith("one\n")
+    assert not [path for path in tmp_path.rglob(".*") if is_leftover(path.name)]
 
 
 def test_a_file_with_two_names_is_left_alone(tmp_path):
