@@ -145,9 +145,7 @@ class HotlRuns:
                 run_id = run_id_of(run.workflow_slug, begun)
                 named = run.report_path.replace(f"{run.run_id}.md", f"{run_id}.md")
                 run = replace(run, run_id=run_id, report_path=named)
-            path = self._folder / STATES / f"{run.run_id}.json"
-            self._disk.write_durably(path, _bytes(to_json(run_as_json(run))))
-            self._disk.write_durably(self._report(path, run), _bytes(report(run, "", log)))
+            self._write(self._folder / STATES / f"{run.run_id}.json", run, log, anew=True)
 
     def tick(self, path: str, mark: Callable[[str], Ticked | None]) -> tuple[int, ...]:
         """Write what *mark* makes of the file *path* of the folder, atomically and durably: it is the author's.
@@ -207,11 +205,15 @@ class HotlRuns:
         if not ignore.exists():
             self._disk.write_durably(ignore, IGNORED)
 
-    def _write(self, path: Path, run: Run, log: tuple[str, ...]) -> None:
-        """The state first: a report without the last line is only less, one with a line too many would lie."""
+    def _write(self, path: Path, run: Run, log: Sequence[str], *, anew: bool = False) -> None:
+        """The state first: a report without the last line is only less, one with a line too many would lie.
+
+        The event log goes on where it ended, or begins *anew*.
+        """
         self._disk.write_durably(path, _bytes(to_json(run_as_json(run))))
         shown = self._report(path, run)
-        before = (b"" if shown.is_symlink() else read_bytes(shown, MOST_BYTES) or b"").decode("utf-8", "replace")
+        kept = b"" if anew or shown.is_symlink() else read_bytes(shown, MOST_BYTES) or b""
+        before = kept.decode("utf-8", "replace")
         self._disk.write_durably(shown, _bytes(report(run, before, log)))
 
     def _report(self, state: Path, run: Run) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final, Literal
 
 HOME: Final = ".hotl"
@@ -48,18 +48,8 @@ class ExecutionRoot:
     told: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The nine keys, in upstream's order."""
-        return {
-            "branch": self.branch,
-            "executor_mode": self.executor_mode,
-            "repo_root": self.repo_root,
-            "execution_root": self.execution_root,
-            "workflow_path": self.workflow_path,
-            "source_workflow_path": self.source_workflow_path,
-            "source_branch": self.source_branch or None,
-            "source_head": self.source_head or None,
-            "worktree_path": self.worktree_path or None,
-        }
+        """The nine keys, in upstream's order: all that has no default."""
+        return {each.name: getattr(self, each.name) or None for each in fields(self) if each.default is MISSING}
 
 
 def worktree_folder(top: str) -> str:

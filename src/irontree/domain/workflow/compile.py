@@ -18,7 +18,7 @@ from irontree.domain.spec import Requirements, deceptive_characters, decode
 from irontree.domain.workflow.lint import document_type, interpret_linted
 from irontree.domain.workflow.reading import BOX_COLUMN, WrittenWorkflow, read
 from irontree.domain.workflow.step import Artifact, Browser, Command, Review, StepCheck, StepSpec
-from irontree.domain.workflow.verify import ArtifactCheck, BrowserCheck, CheckList, HumanReview, OneCheck, ShellCheck
+from irontree.domain.workflow.verify import ArtifactCheck, BrowserCheck, HumanReview, OneCheck, ShellCheck, checks_of
 from irontree.domain.workflow.workflow import Step, Workflow, approves_itself, slug_of
 from irontree.errors import RequirementsRefused
 
@@ -59,8 +59,7 @@ def read_workflow(data: bytes, name: str) -> Requirements:
 def _hidden_in(written: WrittenWorkflow, workflow: Workflow) -> Iterator[SpecProblem]:
     """What an approval would not show of the commands."""
     for step, at in zip(workflow.steps, written.steps, strict=True):
-        checks = step.verify.checks if isinstance(step.verify, CheckList) else (step.verify,)
-        commands = (check.command for check in checks if isinstance(check, ShellCheck))
+        commands = (check.command for check in checks_of(step.verify) if isinstance(check, ShellCheck))
         for what, remedy in filter(None, map(unshown, commands)):
             yield SpecProblem(at.line + 1, f"Step {step.number} has {what}", remedy)
 
@@ -171,8 +170,7 @@ def _judged(spec: StepSpec) -> Iterator[Criterion]:
 
 
 def _checks(step: Step) -> Iterator[StepCheck]:
-    checks = step.verify.checks if isinstance(step.verify, CheckList) else (step.verify,)
-    return filter(None, map(_check, checks))
+    return filter(None, map(_check, checks_of(step.verify)))
 
 
 def _check(check: OneCheck) -> StepCheck | None:

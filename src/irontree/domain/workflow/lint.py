@@ -86,17 +86,12 @@ def interpret_linted(written: WrittenWorkflow) -> tuple[Workflow, Findings]:
     _check_front(written, found)
     _check_steps(written, found, high=first_word(written.front.value("risk_level")) == "high")
     if written.steps and not any(step.fields.first("verify") for step in written.steps):
-        found.warn(_place(written, "success_criteria"), "Nothing proves success_criteria", "Give a step a 'verify:'")
+        found.warn(written.front.line("success_criteria"), "Nothing proves success_criteria", "Give a step a 'verify:'")
     return workflow, found
 
 
 def _shown(problem: SpecProblem) -> str:
     return f"{problem.what} (line {problem.line}){f'. {problem.remedy}' if problem.remedy else ''}"
-
-
-def _place(written: WrittenWorkflow, key: str) -> int:
-    field = written.front.first(key)
-    return field.line if field else 0
 
 
 # --- Front matter
@@ -110,39 +105,34 @@ def _check_front(written: WrittenWorkflow, found: Findings) -> None:
         found.refuse(0, f"The frontmatter has no closing {FENCE}", "End it with a line of three hyphens")
     for key in _REQUIRED:
         if not written.front.value(key):
-            found.refuse(_place(written, key), f"Frontmatter missing '{key}:' field", "")
+            found.refuse(written.front.line(key), f"Frontmatter missing '{key}:' field", "")
     for key, only in _ONLY.items():
         value = first_word(written.front.value(key))
         if written.front.first(key) and value != only:
-            found.refuse(_place(written, key), f"{key} must be '{only}' if set (got: '{value}')", "")
+            found.refuse(written.front.line(key), f"{key} must be '{only}' if set (got: '{value}')", "")
     mode = first_word(written.front.value("worktree"))
     if written.front.first("worktree") and mode not in MODES:
         what = f"worktree must be true, false, or host if set (got: '{mode}')"
-        found.refuse(_place(written, "worktree"), what, "")
+        found.refuse(written.front.line("worktree"), what, "")
     branch = written.front.value("branch")
     if written.front.first("branch") and not is_ref_name(branch):
-        found.refuse(_place(written, "branch"), f"branch must be the name of a branch (got: '{branch}')", "")
-    _check_keys(written.front, found)
+        found.refuse(written.front.line("branch"), f"branch must be the name of a branch (got: '{branch}')", "")
+    _check_keys(written.front, (*_FRONT_KEYS, *_LATER_KEYS), "Frontmatter", found)
 
 
-def _check_keys(fields: Fields, found: Findings) -> None:
-    known = (*_FRONT_KEYS, *_LATER_KEYS)
-    for field in fields:
-        close = meant(field.key, known)
-        if field.key in _LATER_KEYS:
-            found.warn(field.line, f"'{field.key}:' is a field of later HOTL versions", "It is not used here")
-        elif field.key not in known and close:
-            found.refuse(field.line, f"There is no field '{field.key}:'", f"Did you mean '{close}:'?")
-        elif field.key not in known:
-            found.warn(field.line, f"'{field.key}:' is no field of a workflow", "It is not used")
-    _check_twice(fields, "Frontmatter", found)
-
-
-def _check_twice(fields: Fields, where: str, found: Findings) -> None:
+def _check_keys(fields: Fields, known: tuple[str, ...], where: str, found: Findings) -> None:
+    """Misspelled, repeated and unknown keys."""
     seen: set[str] = set()
     for field in fields:
+        close = meant(field.key, known)
         if field.key in seen:
             found.refuse(field.line, f"{where} has '{field.key}:' twice", "Only the first counts: remove one")
+        elif field.key in _LATER_KEYS:
+            found.warn(field.line, f"'{field.key}:' is a field of later HOTL versions", "It is not used here")
+        elif field.key not in known and close:
+            found.refuse(field.line, f"{where} has no field '{field.key}:'", f"Did you mean '{close}:'?")
+        elif field.key not in known:
+            found.warn(field.line, f"{where} has no field '{field.key}:'", "It is not used")
         seen.add(field.key)
 
 
@@ -181,20 +171,13 @@ def _check_fields(step: WrittenStep, found: Findings) -> None:
             found.refuse(step.line, f"{name} missing '{key}:' field", "")
     loop = step.fields.value("loop").lower()
     if loop.startswith("until"):
-        found_fields = {field.key for field in step.fields}
         for key in ("verify", "max_iterations"):
-            if key not in found_fields:
+            if not step.fields.first(key):
                 found.refuse(step.line, f"{name} has loop:until but missing '{key}:' field", "")
     if loop and loop != "false" and not re.match(r"until\s+\S", loop):
-        field = step.fields.first("loop")
         what = f"{name} loop must be false or 'until CONDITION' (got: '{step.fields.value('loop')}')"
-        found.refuse(field.line if field else step.line, what, "")
-    for field in step.fields:
-        if field.key not in STEP_KEYS:
-            found.refuse(
-                field.line, f"{name} has no field '{field.key}:'", f"Did you mean '{meant(field.key, STEP_KEYS)}:'?"
-            )
-    _check_twice(step.fields, name, found)
+        found.refuse(step.fields.line("loop"), what, "")
+    _check_keys(step.fields, STEP_KEYS, name, found)
 
 
 def _check_verify(step: WrittenStep, found: Findings) -> None:
@@ -227,7 +210,13 @@ def _check_item(step: WrittenStep, item: Item, found: Findings) -> None:
     for key, what in _NEEDED.get(kind, ()):
         if not unquoted(item.fields.written(key)):
             found.refuse(item.line, f"{name} verify type:{kind} missing {what}", "")
-    _check_entries(name, item, found)
+    _check_keys(item.fields, _ITEM_KEYS, f"{name} verify", found)
+    if item.fields.written("assert"):
+        found.refuse(
+            item.fields.line("assert"), f"{name} assert has a value", "Write kind: and value: on lines of their own"
+        )
+    for line in item.strays:
+        found.refuse(line.at, f"{name} verify has a line that is no field: {line.text.strip()}", "")
     match check_of(item):
         case ShellCheck():
             _check_command(step, item, found)
@@ -239,30 +228,11 @@ def _check_item(step: WrittenStep, item: Item, found: Findings) -> None:
             pass
 
 
-def _check_entries(name: str, item: Item, found: Findings) -> None:
-    """Misspelled and repeated keys, and lines that say nothing."""
-    seen: set[str] = set()
-    for entry in item.fields:
-        close = meant(entry.key, _ITEM_KEYS)
-        if entry.key in seen:
-            found.refuse(entry.line, f"{name} verify has '{entry.key}:' twice", "Only the first counts: remove one")
-        elif entry.key not in _ITEM_KEYS and close:
-            found.refuse(entry.line, f"{name} verify has no field '{entry.key}:'", f"Did you mean '{close}:'?")
-        elif entry.key not in _ITEM_KEYS:
-            found.warn(entry.line, f"{name} verify: '{entry.key}:' is no field of a check", "It is not used")
-        elif entry.key == "assert" and entry.value:
-            found.refuse(entry.line, f"{name} assert has a value", "Write kind: and value: on lines of their own")
-        seen.add(entry.key)
-    for line in item.strays:
-        found.refuse(line.at, f"{name} verify has a line that is no field: {line.text.strip()}", "")
-
-
 def _check_artifact(name: str, check: ArtifactCheck, item: Item, found: Findings) -> None:
     parts = check.path.split("/")
     if check.path.startswith(("/", "~")) or ".." in parts:
-        entry = item.fields.first("path")
         what = f"{name} artifact path is outside the execution root: {check.path}"
-        found.refuse(entry.line if entry else item.line, what, "Name it from the root of the repository")
+        found.refuse(item.fields.line("path"), what, "Name it from the root of the repository")
     if not check.path or not check.kind:
         return
     if check.kind not in KINDS:

@@ -62,6 +62,11 @@ class Fields(tuple[Field, ...]):
         found = self.first(key)
         return found.value if found else ""
 
+    def line(self, key: str) -> int:
+        """Where it stands; the first line of the file if it does not."""
+        found = self.first(key)
+        return found.line if found else 0
+
     def value(self, key: str) -> str:
         """Its value without comment and quotes."""
         return bare(self.written(key))
@@ -163,12 +168,12 @@ def _body(lines: Sequence[str], start: int, end: int, hidden: frozenset[int]) ->
     while at < end:
         if not lines[at].strip():
             after = _skip(lines, at, end, lambda line: not line.strip())
-            counts = counts and after < end and (_indented(lines[after]) or _begins_field(lines[after]))
+            counts = counts and after < end and (_indented(lines[after]) or _field(lines[after]) is not None)
             prose.append(Line(at, ""))
             at = after
             continue
-        found = pair(lines[at]) if counts and at not in hidden and not _indented(lines[at]) else None
-        if found and (found[0] in STEP_KEYS or meant(found[0], STEP_KEYS)):
+        found = _field(lines[at]) if counts and at not in hidden and not _indented(lines[at]) else None
+        if found:
             below = _skip(lines, at + 1, end, lambda line: not line.strip() or _indented(line))
             takes_block = found[0] == "verify" and found[1] in ("", *_LITERAL)
             block = tuple(Line(place, lines[place]) for place in range(at + 1, below)) if takes_block else ()
@@ -192,9 +197,10 @@ def _indented(line: str) -> bool:
     return line[:1] in (" ", "\t") and bool(line.strip())
 
 
-def _begins_field(line: str) -> bool:
+def _field(line: str) -> tuple[str, str] | None:
+    """The key and value of a line that is a field of a step, misspelled ones too."""
     found = pair(line)
-    return found is not None and (found[0] in STEP_KEYS or meant(found[0], STEP_KEYS) is not None)
+    return found if found and meant(found[0], STEP_KEYS) else None
 
 
 # --- The block below `verify:`

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import chain, repeat
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from irontree.domain.text import counted, few, inert, one_line
 from irontree.domain.workflow.verify import (
     NOTHING,
     REVIEW_REQUIRED,
-    CheckList,
     Outcome,
     Verify,
     as_json,
+    checks_of,
     cut_output,
     from_json,
     kept_output,
@@ -29,8 +29,6 @@ from irontree.errors import Refused
 
 StepStatus = Literal["pending", "in_progress", "done", "failed", "blocked"]
 RunStatus = Literal["running", "paused", "blocked", "completed", "abandoned"]
-STEP_STATUSES: Final = ("pending", "in_progress", "done", "failed", "blocked")
-RUN_STATUSES: Final = ("running", "paused", "blocked", "completed", "abandoned")
 REJECTED: Final = "human review rejected"
 APPROVED: Final = "human review approved"
 DRIVER: Final = "driver"
@@ -51,7 +49,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "Mapping[str, Any]": (dict,),
 }
 """The types of JSON that a key may have."""
-_VALUES: Final = {"StepStatus": STEP_STATUSES, "RunStatus": RUN_STATUSES}
+_VALUES: Final = {"StepStatus": get_args(StepStatus), "RunStatus": get_args(RunStatus)}
 _OWN: Final = ("more", "steps")
 
 
@@ -425,8 +423,8 @@ def unfinished(run: Run) -> tuple[str, ...]:
 
 def failure(step: RunStep, outcome: Outcome, report_path: str) -> tuple[str, str]:
     """Which check of a step failed, and what to do about it."""
-    checks = step.checks.checks if isinstance(step.checks, CheckList) else (step.checks,)
-    which = next((shown(check) for check, passed in zip(checks, outcome.each, strict=False) if passed is False), "")
+    known = zip(checks_of(step.checks), outcome.each, strict=False)
+    which = next((shown(check) for check, passed in known if passed is False), "")
     block = f'hotl-rt step {step.number} block --reason "verify failed"'
     again = f"put it right, then: hotl-rt step {step.number} retry" if step.attempts < step.max_iterations else block
     return f"Step {step.number} failed: {which}", f"its output is in {report_path}; {again}"

@@ -1,4 +1,4 @@
-"""Which branch a workflow is worked on by Iron Tree, and whether the user's checkout goes along (docs/hotl.md).
+"""Which branch a workflow is worked on by Iron Tree (docs/hotl.md).
 
 The rules of execution roots (`root.py`) with two differences: work is done in a private clone, and on a feature branch
 that the file does not speak of, a person chooses.
@@ -6,8 +6,8 @@ that the file does not speak of, a person chooses.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from irontree.domain.text import few, is_ref_name
 from irontree.domain.workflow.checkout import Checkout
@@ -20,16 +20,11 @@ HERE: Final = "here"
 _MODE_OF: Final = {ISOLATED: "true", HERE: "host"}
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowTarget:
-    """Where the work of a workflow goes; *start* is where a new branch begins, empty for one that is there.
-
-    *switches* says whether the user's checkout is to be on it.
-    """
+class WorkflowTarget(NamedTuple):
+    """Where the work of a workflow goes; *start* is where a new branch begins, empty for one that is there."""
 
     branch: str
     start: str = ""
-    switches: bool = False
 
 
 def choose_target(workflow: Workflow, path: str, checkout: Checkout, choice: str = "") -> WorkflowTarget:
@@ -49,7 +44,7 @@ def choose_target(workflow: Workflow, path: str, checkout: Checkout, choice: str
     own = path.removeprefix(f"{checkout.top}/")
     others = tuple(each for each in checkout.dirty if each != own)
     root = choose_root(chosen, path, replace(checkout, dirty=others))
-    return WorkflowTarget(root.branch, checkout.head if root.makes else "", switches=root.makes == "branch")
+    return WorkflowTarget(root.branch, checkout.head if root.makes else "")
 
 
 def _decided(workflow: Workflow, path: str, checkout: Checkout, choice: str) -> Workflow:

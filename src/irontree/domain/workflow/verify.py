@@ -73,6 +73,13 @@ class CheckList(NamedTuple):
 
 
 Verify: TypeAlias = OneCheck | CheckList
+
+
+def checks_of(verify: Verify) -> tuple[OneCheck, ...]:
+    """The checks of a list, or the one that there is."""
+    return verify.checks if isinstance(verify, CheckList) else (verify,)
+
+
 NOTHING: Final = ShellCheck("")
 """The check of a step without `verify`."""
 
@@ -95,7 +102,7 @@ def judge(verify: Verify, run: Callable[[ShellCheck | ArtifactCheck], Outcome]) 
 
     So no check is left out because a person has agreed to what comes before it.
     """
-    checks = verify.checks if isinstance(verify, CheckList) else (verify,)
+    checks = checks_of(verify)
     if not checks:
         return Outcome("block", reason="unsupported verify type: multi without checks")
     ran: list[Outcome | None] = []

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from irontree.domain.requirements.markdown import Findings
 from irontree.domain.workflow.reading import WrittenStep, WrittenWorkflow, verify_items
-from irontree.domain.workflow.verify import NOTHING, CheckList, ShellCheck, Verify, written_verify
+from irontree.domain.workflow.verify import NOTHING, ShellCheck, Verify, checks_of, written_verify
 
 Risk = Literal["low", "medium", "high"]
 RISKS: Final[dict[str, Risk]] = {"low": "low", "medium": "medium", "high": "high"}
@@ -86,13 +86,12 @@ def interpret(written: WrittenWorkflow, found: Findings) -> Workflow:
     That is what would pass a step unchecked, approve what needs a person, or address a wrong step.
     """
     risk = first_word(written.front.value("risk_level"))
-    line = _line(written, "risk_level")
     if written.front.first("risk_level") and risk not in RISKS:
-        found.refuse(line, f"risk_level must be low, medium, or high (got: '{risk}')", "")
+        found.refuse(written.front.line("risk_level"), f"risk_level must be low, medium, or high (got: '{risk}')", "")
     auto = written.front.value("auto_approve").lower()
     if written.front.first("auto_approve") and auto not in BOOLEANS:
         what = f"auto_approve must be true or false (got: '{auto}')"
-        found.refuse(_line(written, "auto_approve"), what, "")
+        found.refuse(written.front.line("auto_approve"), what, "")
     seen: dict[int, str] = {}
     for step in written.steps:
         if step.number in seen:
@@ -116,11 +115,6 @@ def interpret(written: WrittenWorkflow, found: Findings) -> Workflow:
 def first_word(value: str) -> str:
     """The first word in lower case, which is all that upstream looks at."""
     return next(iter(value.lower().split()), "")
-
-
-def _line(written: WrittenWorkflow, key: str) -> int:
-    field = written.front.first(key)
-    return field.line if field else 0
 
 
 def _step(step: WrittenStep, found: Findings) -> Step:
@@ -173,8 +167,7 @@ def _verify(step: WrittenStep, found: Findings) -> Verify:
         return NOTHING
     verify = written_verify(items)
     several = items if isinstance(items, tuple) else (items,)
-    checks = verify.checks if isinstance(verify, CheckList) else (verify,)
-    for item, check in zip(several, checks, strict=True):
+    for item, check in zip(several, checks_of(verify), strict=True):
         if isinstance(check, ShellCheck) and not check.command and (item.fields.written("type") or len(several) > 1):
             found.refuse(item.line, f"Step '{step.name}' verify type:shell missing 'command:' field", "")
         elif isinstance(check, ShellCheck) and not check.command:

@@ -186,7 +186,7 @@ def test_words_that_only_look_like_security(words: str):
 @pytest.mark.parametrize(
     ("step", "front", "warning"),
     [
-        (PASSES, "risk_level: low\nowner: me", "'owner:' is no field of a workflow (line 5). It is not used"),
+        (PASSES, "risk_level: low\nowner: me", "Frontmatter has no field 'owner:' (line 5). It is not used"),
         (PASSES, "risk_level: low\nmax_agents: 3", "'max_agents:' is a field of later HOTL versions (line 5)"),
         ("loop: false", FRONT, "Step 'Part 1' has no 'verify:' (line 8). It passes without a check"),
         ("loop: false", FRONT, "Nothing proves success_criteria (line 3). Give a step a 'verify:'"),
@@ -196,7 +196,7 @@ def test_words_that_only_look_like_security(words: str):
             "Step 'Part 1' verify cannot fail: echo ok (line 11). It proves nothing",
         ),
         (f"{ITEM}  type: shell\n  command: x || true", FRONT, "Step 'Part 1' verify cannot fail: x || true (line 11)"),
-        (f"{ITEM}  type: shell\n  command: x\n  shell: zsh", FRONT, "'shell:' is no field of a check (line 14)"),
+        (f"{ITEM}  type: shell\n  command: x\n  shell: zsh", FRONT, "verify has no field 'shell:' (line 14). It is not used"),
     ],
 )
 def test_warnings_fail_nothing(step: str, front: str, warning: str):
@@ -208,7 +208,7 @@ def test_warnings_fail_nothing(step: str, front: str, warning: str):
 def test_a_misspelled_key_is_a_mistake():
     found = linted(front="risk_level: low\nauto_aprove: true\nrisk_level: high").errors
     assert found == (
-        "There is no field 'auto_aprove:' (line 5). Did you mean 'auto_approve:'?",
+        "Frontmatter has no field 'auto_aprove:' (line 5). Did you mean 'auto_approve:'?",
         "Frontmatter has 'risk_level:' twice (line 6). Only the first counts: remove one",
     )
 
