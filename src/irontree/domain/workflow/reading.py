@@ -220,10 +220,9 @@ def verify_items(field: Field) -> tuple[Item, ...] | Item | None:
 
     A value beside the key, or several lines below `verify: |`, are one shell command.
     """
-    if field.value in _LITERAL:
-        return Item(field.line, Fields([Field("command", dedented(field.block), field.line)]))
     if field.value:
-        return Item(field.line, Fields([Field("command", field.value, field.line)]))
+        command = dedented(field.block) if field.value in _LITERAL else field.value
+        return Item(field.line, Fields([Field("command", command, field.line)]))
     block = [line for line in field.block if line.text.strip()]
     if not block:
         return None

@@ -251,33 +251,23 @@ def verified(run: Run, looked_at: RunStep, outcome: Outcome, at: datetime, *, fu
     if step != looked_at:
         raise Refused(f"Step {number} was changed while it was verified (it is '{step.status}'); nothing was recorded")
     step = _begun(step, at) if step.is_unbegun else step
-    match outcome.end:
-        case "block":
-            verify = with_checks(step.verify, outcome.each)
-            blocked = replace(step, status="blocked", block_reason=outcome.reason, verify=verify)
-            status = "paused" if outcome.reason.startswith(REVIEW_REQUIRED) else "blocked"
-            log = f"✗ Step {number}: Blocked ({outcome.reason})"
-            now, more = run.with_step(blocked, at, status=status), output_lines(outcome, full=True) if full else ()
-            return _change(now, at, log, *more, said=f"blocked: {outcome.reason}", well=False)
-        case "pass" if step.checks == NOTHING:
-            done = replace(step, status="done", completed_at=iso(at), verify={**step.verify, "passed": True})
-            log = f"✓ Step {number}: Done (no verify, {step.attempts} attempt(s))"
-            return _change(run.with_step(done, at), at, log, said="pass (no verify command)")
-        case "pass":
-            done = replace(step, status="done", completed_at=iso(at), verify=_with_output(step, outcome, passed=True))
-            log = f"✓ Step {number}: Done ({step.attempts} attempt(s))"
-            more = output_lines(outcome, full=True) if full else ()
-            return _change(run.with_step(done, at), at, log, *more, said="pass")
-        case "fail":
-            failed = replace(step, status="failed", verify=_with_output(step, outcome, passed=False))
-            log = f"✗ Step {number}: Failed ({step.attempts} attempt(s))"
-            more = output_lines(outcome, full=full)
-            return _change(run.with_step(failed, at), at, log, *more, said="fail", well=False)
-
-
-def _with_output(step: RunStep, outcome: Outcome, *, passed: bool) -> dict[str, Any]:
-    kept = {"stdout": kept_output(outcome.stdout), "stderr": kept_output(outcome.stderr)}
-    return {**with_checks(step.verify, outcome.each), "passed": passed, **kept}
+    verify, tried = with_checks(step.verify, outcome.each), f"{step.attempts} attempt(s)"
+    more = output_lines(outcome, full=full) if full or outcome.end == "fail" else ()
+    if outcome.end == "block":
+        status = "paused" if outcome.reason.startswith(REVIEW_REQUIRED) else "blocked"
+        blocked = replace(step, status="blocked", block_reason=outcome.reason, verify=verify)
+        log, now = f"✗ Step {number}: Blocked ({outcome.reason})", run.with_step(blocked, at, status=status)
+        return _change(now, at, log, *more, said=f"blocked: {outcome.reason}", well=False)
+    if outcome.end == "pass" and step.checks == NOTHING:
+        done = replace(step, status="done", completed_at=iso(at), verify={**verify, "passed": True})
+        log = f"✓ Step {number}: Done (no verify, {tried})"
+        return _change(run.with_step(done, at), at, log, said="pass (no verify command)")
+    verify |= {"stdout": kept_output(outcome.stdout), "stderr": kept_output(outcome.stderr)}
+    if outcome.end == "pass":
+        done = replace(step, status="done", completed_at=iso(at), verify={**verify, "passed": True})
+        return _change(run.with_step(done, at), at, f"✓ Step {number}: Done ({tried})", *more, said="pass")
+    failed = replace(step, status="failed", verify={**verify, "passed": False})
+    return _change(run.with_step(failed, at), at, f"✗ Step {number}: Failed ({tried})", *more, said="fail", well=False)
 
 
 def with_checks(

@@ -162,17 +162,22 @@ def written_verify(items: tuple[Item, ...] | Item | None) -> Verify:
 
 
 def check_of(item: Item) -> OneCheck:
-    """The check that an item says; without a type it is a command."""
-    match kind_of(item):
+    """The check that an item says; without a type it is a command, whose quotes are its own."""
+    written = item.fields.written
+    return _made(kind_of(item), lambda key: written(key) if key == "command" else unquoted(written(key)))
+
+
+def _made(kind: str, value: Callable[[str], str]) -> OneCheck:
+    """The check of that type with the values of its keys."""
+    match kind:
         case "shell":
-            return ShellCheck(item.fields.written("command"))
+            return ShellCheck(value("command"))
         case "browser":
-            return BrowserCheck(unquoted(item.fields.written("url")), unquoted(item.fields.written("check")))
+            return BrowserCheck(value("url"), value("check"))
         case "human-review":
-            return HumanReview(unquoted(item.fields.written("prompt")))
+            return HumanReview(value("prompt"))
         case "artifact":
-            path, kind, value = (unquoted(item.fields.written(key)) for key in ("path", "kind", "value"))
-            return ArtifactCheck(path, kind, value or None)
+            return ArtifactCheck(value("path"), value("kind"), value("value") or None)
         case other:
             return UnknownCheck(other)
 
@@ -222,18 +227,8 @@ def from_json(kept: Mapping[str, Any]) -> Verify:
 
 def _one_from_json(kept: Mapping[str, Any]) -> OneCheck:
     asserted = kept.get("assert")
-    asserted = asserted if isinstance(asserted, Mapping) else {}
-    match _text(kept, "type") or "shell":
-        case "shell":
-            return ShellCheck(_text(kept, "command"))
-        case "browser":
-            return BrowserCheck(_text(kept, "url"), _text(kept, "check"))
-        case "human-review":
-            return HumanReview(_text(kept, "prompt"))
-        case "artifact":
-            return ArtifactCheck(_text(kept, "path"), _text(asserted, "kind"), _text(asserted, "value") or None)
-        case other:
-            return UnknownCheck(other)
+    values = {**kept, **asserted} if isinstance(asserted, Mapping) else kept
+    return _made(_text(kept, "type") or "shell", lambda key: _text(values, key))
 
 
 def _text(kept: Mapping[str, Any], key: str) -> str:

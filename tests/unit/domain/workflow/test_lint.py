@@ -196,7 +196,11 @@ def test_words_that_only_look_like_security(words: str):
             "Step 'Part 1' verify cannot fail: echo ok (line 11). It proves nothing",
         ),
         (f"{ITEM}  type: shell\n  command: x || true", FRONT, "Step 'Part 1' verify cannot fail: x || true (line 11)"),
-        (f"{ITEM}  type: shell\n  command: x\n  shell: zsh", FRONT, "verify has no field 'shell:' (line 14). It is not used"),
+        (
+            f"{ITEM}  type: shell\n  command: x\n  shell: zsh",
+            FRONT,
+            "verify has no field 'shell:' (line 14). It is not used",
+        ),
     ],
 )
 def test_warnings_fail_nothing(step: str, front: str, warning: str):
