@@ -50,13 +50,15 @@ def main(url: str, shot: str, chromium: str) -> None:
         try:
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             errors = _heard(page)
-            answer = _answer(page, url)
+            answer, is_there = _answer(page, url)
             with suppress(Error):
-                page.screenshot(path=shot)
+                if is_there:
+                    page.screenshot(path=shot)
         finally:
             browser.close()
     more = [f"{len(errors) - _MOST_ERRORS} more errors"] if len(errors) > _MOST_ERRORS else []
-    told = [answer, *(errors[:_MOST_ERRORS] or ["its console has no errors"]), *more]
+    none = ["its console has no errors"] if is_there and not errors else []
+    told = [answer, *errors[:_MOST_ERRORS], *more, *none]
     sys.stdout.write("".join(f"{line}\n" for line in told))
 
 
@@ -76,19 +78,19 @@ def _heard(page: Page) -> list[str]:
     return errors
 
 
-def _answer(page: Page, url: str) -> str:
-    """The HTTP status of the page, once it is there, or why it is not."""
-    from playwright.sync_api import Error  # noqa: PLC0415  (of the extra)
+def _answer(page: Page, url: str) -> tuple[str, bool]:
+    """The HTTP status of the page, once it is there, or why it is not; and whether any of it is."""
+    from playwright.sync_api import Error, TimeoutError  # noqa: A004, PLC0415  (of the extra)
 
     try:
         response = page.goto(url, timeout=_LOAD_SECONDS * 1000)
     except Error as error:
-        return f"{url} did not load: {error.message.splitlines()[0]}"
+        why = error.message.splitlines()[0].removeprefix("Page.goto: ")
+        return f"{url} did not load: {why}", isinstance(error, TimeoutError)
     with suppress(Error):
         page.wait_for_load_state("networkidle", timeout=_QUIET_SECONDS * 1000)
-    return (
-        f"{response.url} answered {response.status} {response.status_text}".rstrip() if response else f"{url} is open"
-    )
+    status = f"{response.status} {response.status_text}".rstrip() if response else "without a status"
+    return f"{page.url} answered {status}", True
 
 
 if __name__ == "__main__":

@@ -71,7 +71,9 @@ def test_a_page_that_is_not_there_is_shown_as_that(site, place, tmp_path):
     silent = look("http://127.0.0.1:9/", place, tmp_path / "two")
     assert silent
     assert silent.is_open
-    assert silent.output.startswith("http://127.0.0.1:9/ did not load: ")
+    assert silent.output.startswith("http://127.0.0.1:9/ did not load: net::")
+    assert "console" not in silent.output
+    assert not (tmp_path / "two" / "shot.png").exists(), "Chromium's own page shows nothing of it"
 
 
 def test_without_the_network_nothing_of_this_machine_is_reached(site, tmp_path):

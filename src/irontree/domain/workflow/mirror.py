@@ -75,7 +75,8 @@ def mirror(
     )
     ended = all(step.status == "done" for step in shown)
     last = max((at for at, _, _ in happened), default=begun)
-    log = [log_line(at, line) for at, worked, record in happened for line in _lines(worked, record, full=full)]
+    lines = ((at, line) for at, worked, record in happened for line in _lines(worked, record, full=full))
+    log = [line if line.startswith(" ") else log_line(at, line) for at, line in lines]
     run = replace(
         run,
         steps=shown,
@@ -187,7 +188,10 @@ def _last(worked: Worked, *events: str) -> str | None:
 
 
 def _lines(worked: Worked, record: Record[IssueEvent], *, full: bool) -> Iterator[str]:
-    """What upstream's event log says of it; with *full*, it has the output of checks that did not fail too."""
+    """What upstream's event log says of it, indented what belongs to the line before.
+
+    With *full*, it has the output of checks that did not fail too.
+    """
     event, told = record.event, record.told
     step = f"Step {worked.step.number}"
     tried = f"{event.attempt_count} attempt(s)"
@@ -203,7 +207,7 @@ def _lines(worked: Worked, record: Record[IssueEvent], *, full: bool) -> Iterato
                 yield f"Gate {step}: approved (auto)"
         case "verify_failed_retryable" | "verify_failed_terminal" if told.note:
             yield f"Human review for {step}: rejected (human)"
-            yield f"  note: {one_line(told.note)}"
+            yield from _note(told.note)
         case "verify_failed_retryable" | "verify_failed_terminal":
             yield f"✗ {step}: Failed ({tried})"
             yield from _output(worked, event, full=full, failed=True)
@@ -212,11 +216,16 @@ def _lines(worked: Worked, record: Record[IssueEvent], *, full: bool) -> Iterato
             yield from _output(worked, event, full=full, failed=False)
         case "checkup_accept_recorded":
             yield f"Human review for {step}: approved (human)"
+            yield from _note(told.note)
             yield f"✓ {step}: Done ({tried})"
         case "checkup_preflight_blocked":
             yield f"✗ {step}: Blocked — {'; '.join(told.why)}"
         case _:
             pass
+
+
+def _note(text: str) -> Iterable[str]:
+    return (f"  note: {one_line(text)}",) if text else ()
 
 
 def _output(worked: Worked, event: IssueEvent, *, full: bool, failed: bool) -> Iterable[str]:

@@ -193,6 +193,7 @@ def test_the_report_has_what_failing_checks_printed_and_in_full_what_all_printed
             *looked,
         ),
     ]
+    assert [line for line in shown.log if line.startswith("  ")] == [line for line in shown.lines if "stdout" in line]
 
 
 def test_each_check_of_a_list_is_marked_and_iterations_are_those_that_there_are(scene, shown):
@@ -216,7 +217,7 @@ def test_a_note_of_who_sends_back_is_in_the_report(scene, shown):
     loop = begin(scene, f"{UNTIL}\ngate: human", front=ASKS)
     driven(scene, shown, loop, prepared(sends_back("say it twice"), accepts()))
     at = shown.lines.index("Human review for Step 1: rejected (human)")
-    assert shown.lines[at + 1] == "  note: say it twice"
+    assert shown.lines[at + 1] == shown.log[at + 1] == "  note: say it twice"
 
 
 def test_what_is_blocked_and_what_is_skipped(scene, shown):
