@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from irontree.cli.hotl import main
-from irontree.domain.requirements.markdown import Findings
 from irontree.domain.workflow.reading import read
 from irontree.domain.workflow.workflow import Workflow, interpret
 
@@ -118,5 +117,4 @@ def workflow(*steps: str, front: str = "risk_level: low\nauto_approve: true") ->
 
 def parsed(front: str = "risk_level: low", *steps: str) -> Workflow:
     """A file of these steps, as it is read."""
-    written = read(workflow(*steps, front=front))
-    return interpret(written, Findings(range(1, len(written.lines) + 1)))
+    return interpret(read(workflow(*steps, front=front)))[0]

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from irontree.domain.requirements.markdown import Findings
 from irontree.domain.text import printable
 from irontree.domain.workflow import run as model
 from irontree.domain.workflow.checkout import HOME, REPORTS, ExecutionRoot
@@ -225,8 +224,7 @@ def _read_workflow(path: Path, shown: str) -> WrittenWorkflow:
 
 def _interpreted(written: WrittenWorkflow) -> Workflow:
     """Raises Refused for what a run could not keep: `document-lint.sh` would say the same."""
-    found = Findings(range(1, len(written.lines) + 1))
-    workflow = interpret(written, found)
+    workflow, found = interpret(written)
     if found.errors:
         raise Refused("\n".join(f"{each.what} (line {each.line})" for each in sorted(found.errors)))
     return workflow
@@ -238,7 +236,7 @@ def _preferences(run: model.Run) -> Workflow | None:
         written = _read_workflow(Path(run.workflow_path), run.workflow_path)
     except IrontreeError:
         return None
-    return interpret(written, Findings(range(len(written.lines))))
+    return interpret(written)[0]
 
 
 # --- Runs
@@ -421,7 +419,7 @@ def run_prepare(words: list[str]) -> int:
     options = _options(words[1:], "prepare", ("--executor-mode",))
     path = _file(words[0])
     written = _read_workflow(path, words[0])
-    workflow = interpret(written, Findings(range(len(written.lines))))
+    workflow, _ = interpret(written)
     require_mode(workflow)
     errors = lint_written(written).errors
     if errors:

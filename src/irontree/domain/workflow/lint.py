@@ -81,8 +81,7 @@ def lint_written(written: WrittenWorkflow) -> Linted:
 
 def interpret_linted(written: WrittenWorkflow) -> tuple[Workflow, Findings]:
     """The typed values, and every mistake: with an error they count for nothing."""
-    found = Findings(range(1, len(written.lines) + 1))
-    workflow = interpret(written, found)
+    workflow, found = interpret(written)
     _check_front(written, found)
     _check_steps(written, found, high=first_word(written.front.value("risk_level")) == "high")
     if written.steps and not any(step.fields.first("verify") for step in written.steps):

@@ -80,11 +80,12 @@ def slug_of(path: str) -> str:
     return dated[1] if dated else name.removesuffix("-workflow")
 
 
-def interpret(written: WrittenWorkflow, found: Findings) -> Workflow:
-    """Give the values their types, and note in *found* those that a run could not keep or would take for others.
+def interpret(written: WrittenWorkflow) -> tuple[Workflow, Findings]:
+    """The values with their types, and those among them that a run could not keep or would take for others.
 
     That is what would pass a step unchecked, approve what needs a person, or address a wrong step.
     """
+    found = Findings(range(1, len(written.lines) + 1))
     risk = first_word(written.front.value("risk_level"))
     if written.front.first("risk_level") and risk not in RISKS:
         found.refuse(written.front.line("risk_level"), f"risk_level must be low, medium, or high (got: '{risk}')", "")
@@ -98,7 +99,7 @@ def interpret(written: WrittenWorkflow, found: Findings) -> Workflow:
             what = f"Step '{step.name}' has the number {step.number}, as '{seen[step.number]}' has"
             found.refuse(step.line, what, "Number the steps 1, 2, 3")
         seen.setdefault(step.number, step.name)
-    return Workflow(
+    workflow = Workflow(
         written.front.value("intent"),
         written.front.value("success_criteria"),
         RISKS.get(risk, "low" if not risk else "high"),
@@ -110,6 +111,7 @@ def interpret(written: WrittenWorkflow, found: Findings) -> Workflow:
         first_word(written.front.value("dirty_worktree")) == "allow",
         tuple(_step(step, found) for step in written.steps),
     )
+    return workflow, found
 
 
 def first_word(value: str) -> str:

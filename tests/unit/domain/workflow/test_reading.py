@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irontree.domain.requirements.markdown import Findings
 from irontree.domain.workflow.lint import lint
 from irontree.domain.workflow.reading import bare, read
 from irontree.domain.workflow.verify import (
@@ -38,8 +37,7 @@ PIECES = (
 
 
 def typed(text: str) -> Workflow:
-    written = read(text)
-    return interpret(written, Findings(range(1, len(written.lines) + 1)))
+    return interpret(read(text))[0]
 
 
 def verify_of(block: str) -> object:
