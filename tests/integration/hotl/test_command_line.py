@@ -188,7 +188,7 @@ TWO = "loop: false\nverify:\n  - type: shell\n    command: {}\n  - type: shell\n
 
 
 def test_a_failing_check_is_named_on_stderr_with_what_to_do(hotl: Hotl):
-    hotl.begin(TWO.format("echo a"))
+    hotl.begin(TWO.format("echo a").replace("false", "until it is made"), PASSES.replace("echo ok", "false"))
     hotl.ok("step", 1, "start")
     called = hotl("step", 1, "verify")
     assert (called.code, called.out) == (1, "fail\n")
@@ -201,6 +201,8 @@ def test_a_failing_check_is_named_on_stderr_with_what_to_do(hotl: Hotl):
         hotl.ok("step", 1, "start")
         called = hotl("step", 1, "verify")
     assert called.err.endswith('; hotl-rt step 1 block --reason "verify failed"\n'), "no attempt is left"
+    hotl.ok("step", 2, "start")
+    assert hotl("step", 2, "verify").err.endswith('; hotl-rt step 2 block --reason "verify failed"\n'), "no loop"
 
 
 def test_each_check_of_a_list_is_marked(hotl: Hotl):

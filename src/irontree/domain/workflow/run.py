@@ -412,11 +412,15 @@ def unfinished(run: Run) -> tuple[str, ...]:
 
 
 def failure(step: RunStep, outcome: Outcome, report_path: str) -> tuple[str, str]:
-    """Which check of a step failed, and what to do about it."""
+    """Which check of a step failed, and what to do about it: HOTL's skills stop at one that is tried once."""
     known = zip(checks_of(step.checks), outcome.each, strict=False)
     which = next((shown(check) for check, passed in known if passed is False), "")
     block = f'hotl-rt step {step.number} block --reason "verify failed"'
-    again = f"put it right, then: hotl-rt step {step.number} retry" if step.attempts < step.max_iterations else block
+    again = (
+        f"put it right, then: hotl-rt step {step.number} retry"
+        if condition_of(step.loop) and step.attempts < step.max_iterations
+        else block
+    )
     return f"Step {step.number} failed: {which}", f"its output is in {report_path}; {again}"
 
 
