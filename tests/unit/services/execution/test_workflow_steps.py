@@ -11,6 +11,7 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.plan import Shell
 from irontree.domain.state import Phase
+from irontree.domain.text import unmarked
 from irontree.errors import RequirementsRefused
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.answers.approve import approve
@@ -20,7 +21,7 @@ from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import propose
 from irontree.services.questions.listing import waiting
-from irontree.services.questions.pages import question_text
+from irontree.services.questions.pages import parts_of, question_text
 from irontree.services.views.history import say_issue_event
 from irontree.services.work.preflight import changed_since_approval
 from tests.support.hotl import workflow
@@ -292,9 +293,11 @@ def test_with_the_extra_the_person_is_shown_the_page_and_nothing_has_passed(scen
     assert scene.drive(loop).reason == "pending_acceptance"
     assert scene.last(ONE).told.reasons == (f"only a person can judge: {SEEN}",)
     (question,) = waiting(scene.app)
-    text = question_text(scene.app, question)
-    assert ANSWERED in text
-    assert "Screenshot: .mino/reports" in text
+    shown = [parts_of(question_text(scene.app, question)).lead, scene.comments(ONE)[-1]]
+    for text in map(unmarked, shown):
+        assert ANSWERED in text
+        assert "Screenshot: .mino/reports" in text
+        assert "0 of 1 passed" not in text
     (picture,) = (scene.root / ".mino" / "reports").rglob("page-1.png")
     assert picture.read_text() == ANSWERED
     assert scene.results.load(scene.number(ONE), scene.state(ONE).anchor).cited == {}
