@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
@@ -234,7 +235,8 @@ class _Checking:
         """By the approved command; what it leaves to a person is shown to them as if there were none."""
         command = Shell(name=check.name, run=self.subject.plan.policy.browser or "")
         asked = {"IRONTREE_BROWSER_URL": check.url, "IRONTREE_BROWSER_CHECK": check.check}
-        result = self._command(command, {**asked, "IRONTREE_BROWSER_SHOT": str(self.workspace.path / SHOT)})
+        asked["IRONTREE_BROWSER_SHOT"] = str(self._no_picture_yet())
+        result = self._command(command, asked)
         result = self._with_picture(
             check, result.model_copy(update={"command": check.does, "looked_at": check}), "browser"
         )
@@ -251,9 +253,8 @@ class _Checking:
 
     def _show(self, check: Browser) -> CheckResult | None:
         """Where the extra for browsers is installed, for who has to judge; None where it is not."""
-        workspace, app = self.workspace.path, self.app
-        shot = workspace / SHOT
-        found = self.checks.show(check, workspace=workspace, shot=shot, cancel=app.cancel, progress=app.progress)
+        app, shot = self.app, self._no_picture_yet()
+        found = self.checks.show(check, workspace=shot.parent, shot=shot, cancel=app.cancel, progress=app.progress)
         return self._with_picture(check, self._not_cancelled(found), "page") if found else None
 
     def _with_picture(self, check: Browser, result: CheckResult, name: str) -> CheckResult:
@@ -263,11 +264,16 @@ class _Checking:
         output = "\n".join(filter(None, (result.output.rstrip("\n"), kept and f"Screenshot: {kept}")))
         return result.model_copy(update={"output": output})
 
+    def _no_picture_yet(self) -> Path:
+        """Where a picture of a page goes; what stands there is of an earlier check, or of the work."""
+        with disk_errors(self.workspace.path / SHOT):
+            remove_beneath(self.workspace.path, SHOT)
+        return self.workspace.path / SHOT
+
     def _kept_picture(self, name: str) -> str:
         """Where the picture is kept, from the root of the repository; empty if there is none."""
         picture = read_beneath(self.workspace.path, SHOT, _PICTURE_BYTES + 1)
-        with disk_errors(self.workspace.path / SHOT):
-            remove_beneath(self.workspace.path, SHOT)
+        self._no_picture_yet()
         if not picture or len(picture) > _PICTURE_BYTES:
             return ""
         state = self.subject.state

@@ -313,6 +313,23 @@ def test_where_the_command_cannot_tell_the_person_is_shown_what_both_saw(scene):
     assert (Path(first).name, Path(second).name) == ("browser-1.png", "page-1.png")
 
 
+def test_a_picture_that_an_earlier_check_left_is_not_shown_as_that_of_the_page(scene):
+    def leave(_: str, workspace: Path) -> int:
+        left = workspace / SHOT
+        if "IRONTREE_BROWSER_SHOT" in scene.checks.variables[-1]:
+            assert not left.exists()
+            return 77
+        left.write_bytes(b"of something else")
+        return 0
+
+    scene.policy = scene.policy.model_copy(update={"browser": "look"})
+    scene.checks = ScriptedCheckRunner(leave)
+    two = "  - type: browser\n    url: http://localhost\n    check: it is there"
+    begun = begin(scene, f"loop: false\nverify:\n  - type: shell\n    command: leave\n{two}\n")
+    assert scene.drive(begun).reason == "pending_acceptance"
+    assert not list((scene.root / ".mino" / "reports").rglob("*.png"))
+
+
 def test_nothing_looks_at_a_page_behind_a_check_that_failed(scene):
     scene.checks = ScriptedCheckRunner(lambda _command, _workspace: 1, shows=ANSWERED)
     checks = "loop: false\nverify:\n  - type: browser\n    url: http://localhost\n    check: it is there"
