@@ -52,6 +52,8 @@ class Preferences:
 
     close_on_done: CloseOnDone | None = None
     """`None` means by type: bug -> manual, everything else -> auto (contract)."""
+    type_labels: bool = False
+    """Whether the repository's `type/…` labels say what type an issue is."""
     composite_threshold: int = COMPOSITE_THRESHOLD
     """An issue with more open checkboxes is not adopted (R16)."""
     reply: ReplyMode = "auto"

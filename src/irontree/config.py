@@ -45,6 +45,7 @@ from irontree.domain.settings import (
     Report,
     RepositoryName,
     Sandbox,
+    Toolchain,
     VariableName,
     WebAddress,
     approved_gates,
@@ -269,6 +270,19 @@ class Config(Section):
     budgets: BudgetPolicy = BudgetPolicy()
     prefect: Prefect = Prefect()
     automations: Automations = Automations()
+    toolchain: Toolchain = Toolchain()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalised(cls, data: object) -> object:
+        """As every section; but an empty `toolchain:` says that there is one."""
+        named = isinstance(data, Mapping) and "toolchain" in data and data["toolchain"] is None
+        return super()._normalised({**data, "toolchain": {}} if named else data)  # type: ignore[operator, dict-item]
+
+    @property
+    def has_toolchain(self) -> bool:
+        """Whether the file has that section, be it an empty one."""
+        return "toolchain" in self.model_fields_set
 
     def policy(self, remote: str | None, target_branch: str, best: BestKind = lambda: "none") -> ExecutionPolicy:
         """What a person approves (R6); *remote*, *target_branch* and *best* hold where the file names none.
@@ -310,6 +324,7 @@ class Config(Section):
             budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure or None,
             on_halt=self.loop.on_halt,
+            type_labels=self.has_toolchain,
         )
 
 

@@ -454,6 +454,17 @@ def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: st
     assert "Loop Mode" not in shown
 
 
+def test_the_approval_names_type_labels_and_what_branches_are_called_where_there_are_any():
+    label, branch = "Issues get a `type/…` label", "each branch is named after it: `feat/12-log-in`"
+    assert label not in approval_shown()
+    direct = policy(ORDINARY).model_copy(update={"type_labels": True})
+    proposing = direct.model_copy(
+        update={"publish": PublishPolicy(mode="pull_request", remote="origin", target_branch="main")}
+    )
+    assert f"{label}.\n" in approval_shown(policy=direct)
+    assert f"{label}, and {branch}." in approval_shown(policy=proposing)
+
+
 @pytest.mark.parametrize("asked", [True, False])
 @pytest.mark.parametrize(
     "text",

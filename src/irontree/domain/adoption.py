@@ -39,7 +39,7 @@ from irontree.domain.requirements.outline import (
 )
 from irontree.domain.requirements.tasks import TaskText, parse_criterion, read_task
 from irontree.domain.spec import deceptive_characters, plan_node
-from irontree.domain.task_types import BUG, FEATURE, TASK_TYPES, TaskType
+from irontree.domain.task_types import BUG, FEATURE, TaskType, type_by_label
 from irontree.domain.values import COMPOSITE_THRESHOLD
 
 INSUFFICIENT: Final = "(insufficient detail: see Open Questions)"
@@ -135,12 +135,18 @@ def ineligible(issue: Issue, threshold: int = COMPOSITE_THRESHOLD) -> Ineligible
 
 
 def read_issue(
-    issue: Issue, comments: Iterable[Comment], known_issues: Mapping[int, str], *, key: str | None = None
+    issue: Issue,
+    comments: Iterable[Comment],
+    known_issues: Mapping[int, str],
+    *,
+    key: str | None = None,
+    type_labels: bool = False,
 ) -> Adoptable:
     """The issue as a task of the same shape as a published one.
 
-    *known_issues* are the Task Keys that a `#N` may mean; *key* is the issue's own, if any. Comments by the author and
-    by users with write access count; commands are taken only from users with write access.
+    *known_issues* are the Task Keys that a `#N` may mean; *key* is the issue's own, if any; *type_labels* is whether
+    the repository has `type/…` labels. Comments by the author and by users with write access count; commands are taken
+    only from users with write access.
     """
     findings = Findings([number for number, _ in normalized_lines(issue.body)])
     findings.errors += deceptive_characters(f"{issue.title}\n{issue.body}")
@@ -154,7 +160,7 @@ def read_issue(
     node = node.model_copy(
         update={
             "task_key": key or node.task_key,
-            "type": _type(issue, node, drafts[0].text),
+            "type": _type(issue, node, drafts[0].text, type_labels=type_labels),
             "line": None,
             "open_questions": (*questions, *_vague(node.criteria)),
         }
@@ -285,12 +291,12 @@ def _outsiders(node: PlanNode, author: str) -> PlanNode:
     return node.model_copy(update={"outsider": author, "target_files": files})
 
 
-def _type(issue: Issue, node: PlanNode, text: TaskText) -> TaskType:
+def _type(issue: Issue, node: PlanNode, text: TaskText, *, type_labels: bool) -> TaskType:
     """The type that the text states; else by label, else bug if it can be reproduced (contract, brief extraction)."""
     if "type" in text.fields:
         return node.type
-    by_label = (profile for profile in TASK_TYPES.values() if profile.is_label_of(issue.labels))
-    return next(by_label, BUG if _reproduces(issue.body) else FEATURE).name
+    labelled = type_by_label(issue.labels, type_labels=type_labels)
+    return (labelled or (BUG if _reproduces(issue.body) else FEATURE)).name
 
 
 def _reproduces(body: str) -> bool:

@@ -312,6 +312,8 @@ class ExecutionPolicy(Placed):
     """Whether a task that waits for a person lets others go on (R17)."""
     same_failure: int | None = Field(default=None, ge=2, exclude_if=_is_unset)
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
+    type_labels: bool = Field(default=False, exclude_if=_is_false)
+    """Whether issues get `type/…` labels, and branches the words of these; see `TaskTypeProfile`."""
     budgets: BudgetPolicy | None = Field(default=None, exclude_if=_is_unset)
     """What agents may spend; None: nothing is counted."""
     gates: Gates | None = Field(default=None, exclude_if=_is_unset)

@@ -139,6 +139,16 @@ class Automations(Section):
     )
 
 
+# --- `toolchain:` of `.mino/config.yml`
+
+
+class Toolchain(Section):
+    """A team that works in its forge; the section's presence, even empty, is what counts.
+
+    Issues are given `type/…` labels, and theirs say what type they are.
+    """
+
+
 # --- `container:` of `.mino/config.yml`: where agents, set-up commands and checks run
 
 

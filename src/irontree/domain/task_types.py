@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import AfterValidator, WithJsonSchema
@@ -12,50 +12,122 @@ from irontree.domain.values import CloseOnDone
 
 
 class TaskTypeProfile(NamedTuple):
-    """A type's names in documents, its label on the forge, and its defaults."""
+    """A type's names in documents, on the forge and in commits, and its defaults.
+
+    A repository has `type/…` labels (`toolchain` in its configuration), or it has those that forges come with.
+    """
 
     name: str
     words: tuple[str, ...]
     """Accepted values of `Type:` in a document, in lower case."""
     label: str
-    """The label of a published issue."""
-    labelled: re.Pattern[str] | None
-    """The labels that make an existing issue one of this type; `None` if no label does."""
-    branch_prefix: str
-    """The prefix of its pull request's branch (R5)."""
-    closes: CloseOnDone
-    """Who closes its issue when it is done, by default (protocol, Close On Done)."""
+    """The label of a published issue where there are no `type/…` labels."""
+    type_label: str
+    """The label where there are."""
     kind: str
     """Its word in Conventional Commits."""
-    promotes: bool
+    branch_word: str
+    """The first part of the name of its pull request's branch (R5) where there are `type/…` labels."""
+    closes: CloseOnDone = "auto"
+    """Who closes its issue when it is done, by default (protocol, Close On Done)."""
+    promotes: bool = False
     """Whether it may leave notes in the project's documents (protocol, Promotion Heuristic)."""
+    plain_branch_word: str | None = None
+    """The first part of that name elsewhere; None: the same."""
 
-    def is_label_of(self, labels: Iterable[str]) -> bool:
-        """Whether one of an issue's labels says that it is of this type."""
-        return self.labelled is not None and any(map(self.labelled.fullmatch, labels))
+    def label_given(self, *, type_labels: bool) -> str:
+        """The label of its issues."""
+        return self.type_label if type_labels else self.label
+
+    def branch_prefix(self, *, type_labels: bool) -> str:
+        """The first part of the name of its branch."""
+        return self.branch_word if type_labels else self.plain_branch_word or self.branch_word
 
 
 FEATURE: Final = TaskTypeProfile(
     name="feature",
-    words=("feature", "功能"),
+    words=("feature", "feat", "功能"),
     label="enhancement",
-    labelled=None,
-    branch_prefix="feature",
-    closes="auto",
+    type_label="type/feat",
     kind="feat",
+    branch_word="feat",
+    promotes=True,
+    plain_branch_word="feature",
+)
+IMPL: Final = TaskTypeProfile(
+    name="impl",
+    words=("impl", "implementation", "实现"),
+    label="enhancement",
+    type_label="type/impl",
+    kind="feat",
+    branch_word="impl",
     promotes=True,
 )
 BUG: Final = TaskTypeProfile(
     name="bug",
     words=("bug", "缺陷"),
     label="bug",
-    labelled=re.compile(r"bug|defect|fix|regression|缺陷|故障", re.IGNORECASE),
-    branch_prefix="bug",
-    closes="manual",
+    type_label="type/bug",
     kind="fix",
-    promotes=False,
+    branch_word="fix",
+    closes="manual",
+    plain_branch_word="bug",
 )
-TASK_TYPES: Final = {profile.name: profile for profile in (FEATURE, BUG)}
+DOCS: Final = TaskTypeProfile(
+    name="docs",
+    words=("docs", "documentation", "文档"),
+    label="documentation",
+    type_label="type/docs",
+    kind="docs",
+    branch_word="docs",
+)
+REFACTOR: Final = TaskTypeProfile(
+    name="refactor",
+    words=("refactor", "refactoring", "重构"),
+    label="refactor",
+    type_label="type/refactor",
+    kind="refactor",
+    branch_word="refactor",
+)
+TEST: Final = TaskTypeProfile(
+    name="test",
+    words=("test", "tests", "测试"),
+    label="test",
+    type_label="type/test",
+    kind="test",
+    branch_word="test",
+)
+INFRASTRUCTURE: Final = TaskTypeProfile(
+    name="infrastructure",
+    words=("infrastructure", "infra", "基础设施"),
+    label="infrastructure",
+    type_label="type/infrastructure",
+    kind="ci",
+    branch_word="infrastructure",
+    promotes=True,
+)
+TASK_TYPES: Final = {profile.name: profile for profile in (FEATURE, IMPL, BUG, DOCS, REFACTOR, TEST, INFRASTRUCTURE)}
+"""In the order in which `type/…` labels are looked for."""
+
+_TYPE_LABELS: Final = {profile.type_label: profile for profile in TASK_TYPES.values()} | {"type/feature": FEATURE}
+_OF_A_BUG: Final = re.compile(r"bug|defect|fix|regression|缺陷|故障", re.IGNORECASE)
+
+
+def type_by_label(labels: Collection[str], *, type_labels: bool) -> TaskTypeProfile | None:
+    """The type that an issue's labels say; None if they say none.
+
+    Of `type/…` labels one that says `infrastructure` anywhere counts first, then the first of the table; without any,
+    as everywhere else, the label of a bug.
+    """
+    if type_labels and (found := _by_type_label([label.casefold() for label in labels])):
+        return found
+    return BUG if any(map(_OF_A_BUG.fullmatch, labels)) else None
+
+
+def _by_type_label(labels: Collection[str]) -> TaskTypeProfile | None:
+    if any(INFRASTRUCTURE.name in label for label in labels):
+        return INFRASTRUCTURE
+    return next((profile for label, profile in _TYPE_LABELS.items() if label in labels), None)
 
 
 def close_on_done(configured: CloseOnDone | None, task_type: str | None) -> CloseOnDone:
@@ -65,7 +137,8 @@ def close_on_done(configured: CloseOnDone | None, task_type: str | None) -> Clos
 
 def _known(name: str) -> str:
     if name not in TASK_TYPES:
-        raise ValueError(f"Input should be {' or '.join(map(repr, TASK_TYPES))}")
+        *others, last = map(repr, TASK_TYPES)
+        raise ValueError(f"Input should be {', '.join(others)} or {last}")
     return name
 
 

@@ -420,14 +420,15 @@ def docs_trailer(state: TaskState) -> str:
     return f"{DOCS_TRAILER}: {state.run_token}/docs"
 
 
-def request_branch(state: TaskState, node: PlanNode) -> str:
+def request_branch(plan: Plan, state: TaskState, node: PlanNode) -> str:
     """The branch on which a task's commits are proposed, `{type}/{N}-{brief}` (R5).
 
     A renewed stream gets another branch, because that of the earlier one may have been merged.
     """
     again = f"-{state.approved_revision}" if state.renewed_from else ""
     brief = node.task_key[:BRIEF_CHARACTERS].strip("-")
-    return f"{TASK_TYPES[node.type].branch_prefix}/{state.issue_number}-{brief}{again}"
+    prefix = TASK_TYPES[node.type].branch_prefix(type_labels=plan.policy.type_labels)
+    return f"{prefix}/{state.issue_number}-{brief}{again}"
 
 
 _SUBJECT: Final = "[run] #{number}: {title}"

@@ -132,6 +132,41 @@ def test_a_label_makes_it_a_bug(label):
     assert node(labels=(f"{label}-ish",)).type == "feature"
 
 
+def node_with_types(*args, **changes):
+    return read_issue(issue(*args, **changes), (), {}, type_labels=True).node
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (("type/feat",), "feature"),
+        (("type/feature",), "feature"),
+        (("Type/Impl",), "impl"),
+        (("urgent", "type/bug"), "bug"),
+        (("type/docs",), "docs"),
+        (("type/refactor",), "refactor"),
+        (("type/test",), "test"),
+        (("type/infrastructure",), "infrastructure"),
+        (("type/bug", "CI-Infrastructure"), "infrastructure"),
+        (("type/test", "type/docs"), "docs"),  # in the table's order, whatever the forge's
+        (("type/debug",), "feature"),  # no part of a name counts
+        (("bug",), "bug"),
+        ((), "feature"),
+    ],
+)
+def test_a_type_label_says_what_type_it_is_where_there_are_such_labels(labels, expected):
+    assert node_with_types(labels=labels).type == expected
+
+
+def test_without_them_such_a_label_says_nothing():
+    assert node(labels=("type/bug",)).type == "feature"
+    assert node(labels=("infrastructure",)).type == "feature"
+
+
+def test_what_the_text_says_wins_over_a_type_label():
+    assert node_with_types("Type: docs\n\n- [ ] it works\n", labels=("type/bug",)).type == "docs"
+
+
 @pytest.mark.parametrize("line", ["### Steps to reproduce", "**To Reproduce**", "Reproduction steps:", "## 复现步骤"])
 def test_steps_to_reproduce_make_it_a_bug(line):
     """TC-11.2"""
@@ -159,7 +194,8 @@ def test_dependencies_on_known_issues_are_dependencies():
 
 
 def test_a_dependency_on_an_unknown_issue_is_an_open_question():
-    assert any("#3" in question for question in node("Depends on: #3\n\n- [ ] it works\n").open_questions)
+    for label in ("Depends on", "Depends"):
+        assert any("#3" in question for question in node(f"{label}: #3\n\n- [ ] it works\n").open_questions)
 
 
 IN_CHINESE = """\

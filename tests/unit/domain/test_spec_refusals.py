@@ -11,6 +11,7 @@ from irontree.domain.ids import MAX_KEY
 from irontree.domain.requirements.drafts import MAX_TITLE
 from irontree.domain.requirements.markdown import MAX_TEXT
 from irontree.domain.spec import MAX_BYTES, read_requirements
+from irontree.domain.task_types import TASK_TYPES
 from irontree.errors import RequirementsRefused
 
 MANUAL = Path(__file__).parents[3] / "docs" / "requirement-format.md"
@@ -54,7 +55,7 @@ REFUSED = [
     (f"# A\nType: bug\n{X}## type\nbug\n", 4, "'type' is given twice, first at line 2", "Keep one of them"),
     (f"# A\nDepends on:\n\n{X}".replace("- [ ]", "text\n\n- [ ]"), 2, "'Depends on' has no value", "Give it one, or"),
     (f"# A\n## Priority\n## Done when\n{X}", 2, "'Priority' has no value", "Give it one, or delete the line"),
-    (f"# A\nType: chore\n{X}", 2, "'chore' is no type", "Use 'feature' or 'bug'"),
+    (f"# A\nType: chore\n{X}", 2, "'chore' is no type", f"Use one of: {', '.join(TASK_TYPES)}"),
     (f"# A\nPriority: 0\n{X}", 2, "'0' is no priority", "Use 1 (first) to 9 (last)"),
     (f"# A\n- Priority: urgent\n{X}", 2, "'urgent' is no priority", "Use 1 (first) to 9 (last)"),
     (f"# A\nKey: Foo Bar\n{X}", 2, "'Foo Bar' cannot be a key", "Use at most 64 lower-case letters, digits and single"),

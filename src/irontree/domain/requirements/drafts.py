@@ -109,7 +109,7 @@ def _key(labelled: Labelled | None, findings: Findings) -> str | None:
 
 
 def _type(labelled: Labelled | None, findings: Findings) -> TaskType:
-    return _one_of(_TYPES, labelled, findings, "type", f"Use {' or '.join(map(repr, TASK_TYPES))}") or FEATURE.name
+    return _one_of(_TYPES, labelled, findings, "type", f"Use one of: {', '.join(TASK_TYPES)}") or FEATURE.name
 
 
 def _priority(labelled: Labelled | None, findings: Findings) -> int | None:

@@ -25,7 +25,7 @@ _NAMES: Final[dict[Kind, tuple[str, ...]]] = {
     "type": ("type", "类型"),
     "priority": ("priority", "优先级"),
     "key": ("key",),
-    "depends_on": ("depends on", "dependencies", "blocked by", "依赖", "依赖于", "前置任务"),
+    "depends_on": ("depends on", "depends", "dependencies", "blocked by", "依赖", "依赖于", "前置任务"),
     "target_files": ("target files", "files", "目标文件", "涉及文件", "文件"),
     "description": ("description", "summary", "描述", "问题描述", "摘要"),
     "criteria": (

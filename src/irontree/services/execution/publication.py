@@ -314,7 +314,7 @@ def proposes(plan: Plan) -> bool:
 
 def branch_policy(plan: Plan, state: TaskState, node: PlanNode) -> PublishPolicy:
     """The policy for pushing this task's commits to its branch."""
-    return plan.policy.publish.on_branch(request_branch(state, node))
+    return plan.policy.publish.on_branch(request_branch(plan, state, node))
 
 
 def base_of_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> str:
@@ -396,7 +396,7 @@ def propose_commit(
 
 def newest_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> PullRequest | None:
     """The newest request to merge this task's branch into the target, an open one first; other targets do not count."""
-    found = app.forge().find_pull_requests(request_branch(state, node))
+    found = app.forge().find_pull_requests(request_branch(plan, state, node))
     ours = [request for request in found if request.base_branch == plan.policy.publish.target_branch]
     return next((request for request in ours if request.state == "open"), ours[-1] if ours else None)
 
@@ -410,7 +410,7 @@ def _have_request(
     """
     forge, body = app.forge(), _body(app, world, state, plan, node, report)
     if there is None or there.state != "open":
-        branch, target = request_branch(state, node), plan.policy.publish.target_branch
+        branch, target = request_branch(plan, state, node), plan.policy.publish.target_branch
         title, draft = summary(node.title), _waits_for_ci(app, state)
         try:
             return forge.create_pull_request(head=branch, base=target, title=title, body=body, draft=draft)

@@ -149,7 +149,7 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str, there: _IssuesThere
 
     The other one is closed and no longer carries the key.
     """
-    created = app.forge().create_issue(node.title, body, (TASK_TYPES[node.type].label, *_first_labels(app)))
+    created = app.forge().create_issue(node.title, body, (_type_label(plan, node), *_first_labels(app)))
     if app.log.read(created.number).highest_sequence:
         app.forge().edit_issue(created.number, body="Made by mistake.", state="closed")
         raise ConfigRefused(
@@ -165,6 +165,10 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str, there: _IssuesThere
     app.forge().edit_issue(created.number, body=f"The same as #{lowest}.", state="closed")
     app.progress.note(f"#{lowest} was published by somebody else at the same time; #{created.number} is closed")
     return _own_issue(app, plan, node, there) or created
+
+
+def _type_label(plan: Plan, node: PlanNode) -> str:
+    return TASK_TYPES[node.type].label_given(type_labels=plan.policy.type_labels)
 
 
 def _first_labels(app: App) -> tuple[str, ...]:

@@ -81,7 +81,8 @@ def _known_key(world: World, issue: Issue, earlier: Plan | None) -> str | None:
 def read_adoptable(app: App, issue: Issue, known: Mapping[int, str], key: str | None = None) -> Adoptable:
     """The task that title, body and comments describe; *known* are the keys of other issues."""
     others = {number: task_key for number, task_key in known.items() if number != issue.number}
-    return adoption.read_issue(issue, app.forge().comments(issue.number), others, key=key)
+    comments, type_labels = app.forge().comments(issue.number), app.preferences().type_labels
+    return adoption.read_issue(issue, comments, others, key=key, type_labels=type_labels)
 
 
 def adopted_plan(world: World, number: int) -> Plan | None:

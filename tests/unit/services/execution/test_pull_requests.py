@@ -13,7 +13,9 @@ from irontree.domain.plan import ReviewerSpec
 from irontree.errors import AccessRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import AgentTask, CommitCheck
 from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.execution.publication import branch_policy
 from irontree.services.execution.steps import perform
+from irontree.services.record import read_world
 from irontree.store.memory import MemoryLock
 from tests.support.forges import hand_in
 from tests.support.memory_project import push_from_elsewhere
@@ -76,6 +78,22 @@ def test_an_issue_that_a_person_closes_is_not_closed_by_the_merge(scene: Scene):
     work(scene)
     assert "Closes" not in request(scene).body
     assert "Issue: #1" in request(scene).body
+
+
+def test_where_there_are_type_labels_the_branch_is_named_after_them(scene: Scene):
+    scene.policy = scene.policy.model_copy(update={"type_labels": True})
+    work(scene)
+    assert scene.forge_seen.find_pull_requests(f"feat/{BRANCH.removeprefix('feature/')}")
+    assert "type/feat" in scene.labels()
+
+
+def test_an_open_request_keeps_its_branch_when_the_configuration_gets_type_labels(scene: Scene):
+    """The branch's word is the approved plan's."""
+    work(scene)
+    scene.policy = scene.policy.model_copy(update={"type_labels": True})
+    world = read_world(scene.app)
+    state = world.states[GREETING]
+    assert branch_policy(world.plan(state), state, world.node(state)).target_branch == BRANCH
 
 
 def test_what_fails_its_checks_is_not_proposed(scene: Scene):
