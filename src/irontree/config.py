@@ -23,7 +23,6 @@ from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import (
     AgentSpec,
     ExecutionPolicy,
-    OnHalt,
     OnProtected,
     PromotionPolicy,
     PublishPolicy,
@@ -41,9 +40,11 @@ from irontree.domain.settings import (
     GateSettings,
     InnerPath,
     IssueSection,
+    LoopSection,
     RefName,
     Report,
     RepositoryName,
+    RunSection,
     Sandbox,
     Toolchain,
     VariableName,
@@ -205,42 +206,6 @@ class ForgeSection(Section):
         strict=False,
         description="Certificates (PEM) to trust instead of the system's; relative to the repository.",
     )
-
-
-class LoopSection(Section):
-    """Limits of a loop, and what it does where a person has to decide."""
-
-    max_transitions: int | None = Field(default=None, gt=0, description="Unset: max(50, 10 * tasks).")
-    on_halt: OnHalt = Field(
-        default="stop",
-        description="Whether the loop stops where one issue waits for a person, or does what does not depend on it.",
-    )
-    lease_stale_hours: int = Field(
-        default=6, gt=0, description="After how long another tool's `active.lock` is no longer believed."
-    )
-
-
-class RunSection(Section):
-    """Limits of runs."""
-
-    max_retry_count: int = Field(
-        default=3, ge=0, description="How often a failed task is tried again: one more attempt than this in all."
-    )
-    same_failure: int = Field(
-        default=2,
-        ge=0,
-        description="After how many equal failures in a row a person is asked before the next attempt. 0: never.",
-    )
-    lock_stale_hours: int = Field(
-        default=2, gt=0, description="After how long another tool's `run.lock` is no longer believed."
-    )
-
-    @field_validator("same_failure")
-    @classmethod
-    def _one_is_no_repetition(cls, number: int) -> int:
-        if number == 1:
-            raise ValueError("expected 0, for never, or at least 2, got 1")
-        return number
 
 
 class Prefect(Section):
