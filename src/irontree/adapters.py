@@ -54,6 +54,7 @@ class Adapters:
             default_branch=lambda: self.repository.default_target(default_remote(self.repository.remotes())) or "",
             location=self._location,
             environment=self.environment,
+            agents=frozenset(member.account.casefold() for member in self.config.team if member.account),
             ask_program=lambda argv: ask_program(argv, self.repository.root, self.environment),
         )
         return connect(self.config.forge.adapter, settings)
@@ -103,9 +104,12 @@ class Adapters:
                 remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
             )
         policy = config.policy(remote, branch, self.places.best)
-        reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
-        publish = policy.publish.where(approved)
-        return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers, "publish": publish})
+        called = {
+            "agent": as_called(policy.agent),
+            "reviewers": tuple(map(as_called, policy.reviewers)),
+            "team": tuple(map(as_called, policy.team)),
+        }
+        return policy.model_copy(update={**called, "publish": policy.publish.where(approved)})
 
     @property
     def _location(self) -> Location | None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, field_validator, model_validator
 
@@ -23,6 +23,7 @@ from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import (
     AgentSpec,
     ExecutionPolicy,
+    Member,
     OnProtected,
     PromotionPolicy,
     PublishPolicy,
@@ -113,6 +114,10 @@ class Reviewer(Agent, ReviewerSpec):
         if self.program is None:
             raise ValueError(f"the reviewer {self.name} has no command")
         return self
+
+
+class TeamMember(Reviewer, Member):
+    """An agent of a team, which works on tasks or looks at work by their type."""
 
 
 Named = Shell | Reviewer
@@ -236,6 +241,7 @@ class Config(Section):
     prefect: Prefect = Prefect()
     automations: Automations = Automations()
     toolchain: Toolchain = Toolchain()
+    team: tuple[TeamMember, ...] = Field(default=(), description="Agents with a name, a role and types of tasks.")
 
     @model_validator(mode="before")
     @classmethod
@@ -243,6 +249,19 @@ class Config(Section):
         """As every section; but an empty `toolchain:` says that there is one."""
         named = isinstance(data, Mapping) and "toolchain" in data and data["toolchain"] is None
         return super()._normalised({**data, "toolchain": {}} if named else data)  # type: ignore[operator, dict-item]
+
+    @model_validator(mode="after")
+    def _members_differ(self) -> Self:
+        """By name from each other and from the reviewers, and by account: reports and comments name them."""
+        names = [each.name for each in (*self.verify.reviewers, *self.team)]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two agents have the name {', '.join(repeated)}")
+        known: dict[str, str] = {}
+        for member in self.team:
+            other = known.setdefault((member.account or member.name).casefold(), member.name)
+            if other != member.name:
+                raise ValueError(f"{other} and {member.name} have the same account: {member.account or member.name}")
+        return self
 
     @property
     def has_toolchain(self) -> bool:
@@ -290,6 +309,7 @@ class Config(Section):
             same_failure=self.run.same_failure or None,
             on_halt=self.loop.on_halt,
             type_labels=self.has_toolchain,
+            team=tuple(Member(**member.model_dump(), place=agents) for member in self.team),
         )
 
 

@@ -98,6 +98,18 @@ def test_who_may_write_is_us_and_those_who_may_and_nobody_else(stage: Stage):
     assert not stage.ours.may_write("nobody-of-that-name")
 
 
+def test_an_agent_s_account_is_nobody_whatever_its_rights_unless_it_is_ours(stage: Stage):
+    """T3: agents are no people."""
+    number = stage.ours.create_issue("Log in", "Text").number
+    for agents, trusted in (((), stage.people_log_in), (("writer",), False), (("irontree",), stage.people_log_in)):
+        ours = stage.afresh(*agents)
+        assert ours.may_write("writer") is trusted
+        assert ours.may_write("irontree")
+        issue = ours.read_issue(number)
+        assert issue
+        assert issue.trusted
+
+
 def test_who_may_write_is_asked_anew_each_time(stage: Stage):
     """Somebody may have lost the right since."""
     if not stage.people_log_in:

@@ -139,6 +139,13 @@ def test_a_review_by_somebody_without_write_access_is_not_trusted(stage: Stage, 
     assert [review.trusted for review in stage.ours.reviews(pull.number)] == [False]
 
 
+def test_a_review_by_an_agent_s_account_is_not_trusted_whatever_its_rights(stage: Stage, pull: PullRequest):
+    """T3: agents are no people."""
+    stage.review(pull.number, "writer", "approved", "LGTM")
+    assert [review.trusted for review in stage.afresh().reviews(pull.number)] == [stage.people_log_in]
+    assert [review.trusted for review in stage.afresh("writer").reviews(pull.number)] == [False]
+
+
 @pytest.mark.parametrize(
     "touch",
     [

@@ -44,8 +44,11 @@ class Stage(Protocol):
         """The same repository as `mallory` sees it, who may open issues and comment, and no more."""
         ...
 
-    def afresh(self) -> Forge:
-        """Ours, as a process that has just started sees it: it remembers nothing of what we have created."""
+    def afresh(self, *agents: str) -> Forge:
+        """Ours, as a process that has just started sees it: it remembers nothing of what we have created.
+
+        *agents* are accounts of agents.
+        """
         ...
 
     def push(self, branch: str, sha: str) -> None:
@@ -149,8 +152,8 @@ class MemoryStage:
         self.ours = self.afresh()
         self.stranger = MemoryForge(settings(folder, "mallory"), self.tracker)
 
-    def afresh(self) -> Forge:
-        return MemoryForge(settings(self._folder, "irontree"), self.tracker)
+    def afresh(self, *agents: str) -> Forge:
+        return MemoryForge(replace(settings(self._folder, "irontree"), agents=frozenset(agents)), self.tracker)
 
     def push(self, branch: str, sha: str) -> None:
         self.tracker.branches[branch] = sha
@@ -213,11 +216,11 @@ class LocalStage:
         self._folder = folder / "forge"
         self.ours, self.stranger = self.afresh(), self._forge("mallory")
 
-    def afresh(self) -> Forge:
-        return self._forge("irontree")
+    def afresh(self, *agents: str) -> Forge:
+        return self._forge("irontree", *agents)
 
-    def _forge(self, account: str) -> LocalForge:
-        about = settings(self._folder, account)
+    def _forge(self, account: str, *agents: str) -> LocalForge:
+        about = replace(settings(self._folder, account), agents=frozenset(agents))
         return LocalForge(replace(about, branches=self.branches, default_branch=lambda: "main"))
 
     def push(self, branch: str, sha: str) -> None:

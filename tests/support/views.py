@@ -16,6 +16,7 @@ from irontree.domain.plan import (
     Criterion,
     DetectionRow,
     ExecutionPolicy,
+    Member,
     Plan,
     PlanNode,
     PublishPolicy,
@@ -235,6 +236,7 @@ def prompt(text: str) -> dict[str, object]:
         "step": StepView(2, 4, text),
         "attempt": 2,
         "attempts": 4,
+        "member": member(text),
         "around": around(text),
         "commands": (text, "make test"),
         "protected": "ask",
@@ -244,6 +246,17 @@ def prompt(text: str) -> dict[str, object]:
         "goes_on": False,
         "quotes": (outsiders(text),),
     }
+
+
+def member(text: str) -> Member:
+    return Member(
+        name="coder",
+        command=(text,),
+        display=text,
+        capabilities=(text, text),
+        kinds=("docs",),
+        environment=(text,),
+    )
 
 
 def asked(text: str) -> Asked:
@@ -261,6 +274,7 @@ def plan_prompt(text: str) -> dict[str, object]:
 
 def review_prompt(text: str) -> dict[str, object]:
     return {
+        "member": member(text),
         "number": 7,
         "node": node(text),
         "base": SHA,
@@ -364,6 +378,7 @@ def policy(text: str) -> ExecutionPolicy:
         checks=(check,),
         detection=(DetectionRow(files=("package.json",), commands=(check, check)),),
         workspace=WorkspacePolicy(setup=(text,)),
+        team=(member(text), member(text).model_copy(update={"role": "reviewer", "kinds": (), "account": text})),
         publish=PublishPolicy(remote="origin", target_branch="main"),
     )
 

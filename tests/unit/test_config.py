@@ -70,6 +70,9 @@ automations:
   remind_hours: 8
   nightly: all open
   keep_transcripts_days: 90
+team:
+- {name: coder, display: Coder, role: author, capabilities: [Python], kinds: [feature, bug], account: coder-bot,
+  command: coder --quick}
 """
 
 
@@ -99,6 +102,39 @@ def test_a_repository_has_type_labels_as_soon_as_its_file_names_a_toolchain(text
 
 def test_without_type_labels_the_digest_of_what_is_approved_is_that_of_earlier_versions():
     assert "type_labels" not in Config().policy(None, "main").model_dump()
+
+
+TEAM = """\
+verify: {reviewers: [{name: critic, command: critic}]}
+team:
+- {name: coder, command: coder, account: bot}
+- {name: %s, command: x, account: %s, role: %s}
+"""
+
+
+def test_a_team_is_approved_with_the_place_of_agents():
+    policy = read_config(TEAM % ("quant", "quant-bot", "reviewer"), NAME).policy(None, "main")
+    assert [(one.name, one.role, one.place) for one in policy.team] == [
+        ("coder", "author", policy.agent.place),
+        ("quant", "reviewer", policy.agent.place),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        (("coder", "other", "author"), "two agents have the name coder"),
+        (("critic", "other", "author"), "two agents have the name critic"),
+        (("quant", "BOT", "author"), "coder and quant have the same account: BOT"),
+        (("quant", "other", "boss"), "expected 'author' or 'reviewer', got 'boss'"),
+    ],
+)
+def test_members_that_nobody_could_tell_apart_or_in_an_unknown_role_are_refused(member, said):
+    assert said in refusal(TEAM % member)
+
+
+def test_a_member_without_a_program_is_refused():
+    assert "coder has no command" in refusal("team: [{name: coder}]")
 
 
 def test_without_a_file_everything_has_its_default(tmp_path):

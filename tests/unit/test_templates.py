@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import unicodedata
 from collections.abc import Callable
 from functools import cache
@@ -19,7 +18,6 @@ from markdown_it.token import Token
 from irontree.domain.comments import MAX_CHARACTERS, comment_problems, reply_problems, status_problems
 from irontree.domain.halt import RULE, RULES
 from irontree.domain.issues import BEGIN, END
-from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
 from irontree.services.delivery.comments import CommentView
 from irontree.services.questions.commands import answers_to
@@ -360,20 +358,12 @@ def test_a_form_that_is_not_the_place_to_decide_says_so_before_anything_else(rea
     assert shown.split("\n\n")[1] == "**Here nobody is known by name:** two people decide."
 
 
-def approval_shown(**changes) -> str:
-    return RENDERER.render("forms/intake.md", approval={**approval(ORDINARY), **changes})
-
-
-def test_an_approval_with_open_questions_says_to_answer_them_first_and_not_how_to_approve():
-    assert "## Open questions" in approval_shown()
-    assert approval_shown().endswith("## Your decision\n\nAnswer the open questions first.\n")
-
-
 def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
     """R20"""
     task = node("a hostile wish").model_copy(update={"outsider": "mallory", "target_files": ()})
     told = {
         **prompt("a hostile wish"),
+        "member": None,
         "node": task,
         "step": None,
         "failure": None,
@@ -386,83 +376,6 @@ def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
     before, _, quoted = shown.partition("## Text by people without write access")
     assert "a hostile wish" not in before
     assert "> a hostile wish" in quoted
-
-
-def test_the_approval_names_loop_mode_the_revision_every_command_and_the_branch():
-    shown = approval_shown(questions=())
-    assert "You are authorizing Loop Mode to autonomously execute the following plan" in shown
-    assert shown.count("`1a2b3c4d5e6f7a8b`") == 2
-    assert f"- Agent: `{shlex.join((ORDINARY, '--print'))}`" in shown
-    assert f"- Check of `auth-login`: `{ORDINARY}`" in shown
-    assert f"- Check `{ORDINARY}`: `{ORDINARY}`" in shown
-    assert "pushed to `main` of `origin`" in shown
-
-
-@pytest.mark.parametrize(
-    ("mode", "line"),
-    [
-        ("always", "- Notes of each task go into `handbook/`, a commit of their own"),
-        ("auto", "- Notes of a task about set-up or integration go into `handbook/`"),
-        ("never", None),
-    ],
-)
-def test_the_approval_says_whether_notes_go_into_the_documents_and_where(mode, line):
-    """No push without a line in the approval (R6)."""
-    promotion = PromotionPolicy(mode=mode, docs_path="handbook")
-    shown = approval_shown(policy=policy(ORDINARY).model_copy(update={"promotion": promotion}))
-    assert line in shown if line else "handbook" not in shown
-
-
-FOLLOWS = "Where you have that branch checked out, your checkout is fast-forwarded"
-OWN = PublishPolicy(remote="origin", target_branch="main").on_own_branch("hotl/a", "1" * 40)
-STAYS = "Your branches and your checkout stay where they are: `git pull` brings what was merged."
-
-
-@pytest.mark.parametrize(
-    ("publish", "line", "checkout"),
-    [
-        (PublishPolicy(target_branch="main"), "moves the local branch `main`; nothing is pushed", FOLLOWS),
-        (PublishPolicy(remote="origin", target_branch="main"), "is pushed to `main` of `origin`", FOLLOWS),
-        (PublishPolicy(mode="pull_request", remote="origin", target_branch="main"), "proposed for `main`", STAYS),
-        (
-            OWN,
-            "It starts from commit `111111111111`, with all that is in it: the first task that passes makes it.",
-            FOLLOWS,
-        ),
-        (OWN, "is pushed to `hotl/a` of `origin`", FOLLOWS),
-        (
-            OWN.model_copy(update={"mode": "pull_request"}),
-            "One request to merge it there is opened when all is",
-            FOLLOWS,
-        ),
-        (
-            OWN.model_copy(update={"branch_from": None}),
-            "It is the one that was chosen, in place of `main`.",
-            FOLLOWS,
-        ),
-    ],
-)
-def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: str, checkout: str):
-    settings = policy(ORDINARY).model_copy(update={"publish": publish, "checks": ()})
-    shown = approval_shown(tasks=(), policy=settings, loop_mode=False, questions=(), loop_id="")
-    assert line in shown
-    assert checkout in shown
-    assert (FOLLOWS in shown) is publish.pushes
-    assert ("stop it, and you are asked" in shown) is (publish.remote is None)
-    assert ("Your other branches stay" in shown) is bool(publish.remote and publish.pushes)
-    assert "If `package.json` appears" in shown
-    assert "Loop Mode" not in shown
-
-
-def test_the_approval_names_type_labels_and_what_branches_are_called_where_there_are_any():
-    label, branch = "Issues get a `type/…` label", "each branch is named after it: `feat/12-log-in`"
-    assert label not in approval_shown()
-    direct = policy(ORDINARY).model_copy(update={"type_labels": True})
-    proposing = direct.model_copy(
-        update={"publish": PublishPolicy(mode="pull_request", remote="origin", target_branch="main")}
-    )
-    assert f"{label}.\n" in approval_shown(policy=direct)
-    assert f"{label}, and {branch}." in approval_shown(policy=proposing)
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -266,8 +266,7 @@ def _commands(app: App, planned: PlannedImport) -> Iterator[str]:
 
 def _commands_of(policy: ExecutionPolicy) -> Iterator[str]:
     """Commands of the agent, the workspace set-up and the checks, and detection rows that are not built in."""
-    if policy.agent.program:
-        yield policy.agent.line
+    yield from (agent.line for agent in policy.agents if agent.program)
     yield from policy.workspace.setup
     yield from (check.run for check in policy.checks)
     if policy.browser:

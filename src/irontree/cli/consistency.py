@@ -196,7 +196,7 @@ def obstacles(app: App, world: World, state: TaskState) -> Iterator[AuditFinding
         yield AuditFinding(f"issue-{state.issue_number}", changed, "approve it as it is now, or take the change back")
     if alike := repeated_failure(world, state):
         yield AuditFinding(f"issue-{state.issue_number}", alike, "compare the attempts, and say how to go on")
-    for blocker in blockers(app, world.plans[state.task_key], state):
+    for blocker in blockers(app, world, state):
         yield AuditFinding(blocker.check, blocker.message, blocker.remedy)
     if state.free_streak >= FREE_TRANSITIONS:
         yield AuditFinding(f"issue-{state.issue_number}", f"{state.last_event} {state.free_streak} times in a row")

@@ -24,7 +24,7 @@ from irontree.cli.parser import JSON, OK, REFUSED, argument
 from irontree.cli.trial import try_now
 from irontree.domain.checks import configured_checks, excerpt, trouble_without_work
 from irontree.domain.places import PlaceSpec
-from irontree.domain.plan import KNOWN_AGENTS, AgentSpec, ExecutionPolicy
+from irontree.domain.plan import KNOWN_AGENTS, AgentSpec, ExecutionPolicy, ReviewerSpec
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, NotEligible
 from irontree.ports import Blocker
 from irontree.repository.git import require_new_git
@@ -228,16 +228,8 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     yield Examined("good", "configuration", str(app.repository.root / ".mino" / "config.yml"))
     if (url := app.preferences().api_url) and not environment.get("PREFECT_API_URL"):
         yield _configured_server(environment, url, "prefect.api_url")
-    try:
-        require_agent(policy.agent)
-        yield Examined("good", "agent", policy.agent.line)
-        if policy.agent.place.container is None:
-            yield from _access(app, policy.agent, environment)
-    except IrontreeError as error:
-        yield _bad("agent", error)
-    unset = [name for name in policy.agent.environment if name not in environment]
-    if unset:
-        yield Examined("note", "agent.environment", f"not set here: {', '.join(unset)}", "the agent may need them")
+    for agent in policy.agents:
+        yield from _agent(app, agent, environment)
     world = read_world(app)
     documents = tuple({plan.spec_path for plan in world.plans.values()})
     found = blockers_of(app, policy)
@@ -281,6 +273,20 @@ def _forge(app: App) -> Iterator[Examined]:
         words = f"not everybody who may write is heard: {facts.hides_writers}"
         yield Examined("note", "forge", words, "make the account an administrator, and see docs/forges.md")
     yield Examined("good", "forge", f"{forge.name}: {access_line(facts)}")
+
+
+def _agent(app: App, agent: AgentSpec, environment: Mapping[str, str]) -> Iterator[Examined]:
+    """Whether that agent can be started here, and has what it needs."""
+    name = f"agent {agent.name}" if isinstance(agent, ReviewerSpec) else "agent"
+    try:
+        require_agent(agent)
+        yield Examined("good", name, agent.line)
+        if agent.place.container is None:
+            yield from _access(app, agent, environment)
+    except IrontreeError as error:
+        yield _bad(name, error)
+    if unset := [each for each in agent.environment if each not in environment]:
+        yield Examined("note", f"{name}.environment", f"not set here: {', '.join(unset)}", "the agent may need them")
 
 
 def _access(app: App, agent: AgentSpec, environment: Mapping[str, str]) -> Iterator[Examined]:

@@ -213,7 +213,8 @@ def _approve_and_drive(context: Context, app: App, find: FindProposal, prepared:
         if prepared:
             refuse_unknown(prepared, _expected(app, proposal.draft))
         if not options.detach:
-            require_agent(proposal.draft.policy.agent)
+            for author in proposal.authors:
+                require_agent(author)
         ask_for_approval(
             context,
             app,

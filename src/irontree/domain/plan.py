@@ -185,6 +185,38 @@ Login = Annotated[str, Field(pattern=r"^[\w][\w.-]*(/[\w][\w.-]*)?$", max_length
 """An account on the forge, or a team of an organisation."""
 
 
+Role = Literal["author", "reviewer"]
+
+
+class Member(ReviewerSpec):
+    """An agent of a team: who it is, and what it takes on."""
+
+    display: str = Field(default="", description="What people call it. Unset: its name.")
+    role: Role = Field(
+        default="author",
+        description="`author`: it works on tasks. `reviewer`: it looks at work, after those of `verify.reviewers`.",
+    )
+    capabilities: tuple[str, ...] = Field(default=(), description="What it is good at; its prompts say so.")
+    kinds: tuple[TaskType, ...] = Field(
+        default=(),
+        description="The types of tasks that it takes on: the first author that takes one works on it, "
+        "else `agent` does. Unset: all.",
+    )
+    account: Login | None = Field(
+        default=None,
+        description="Its account on the forge. Nothing that this account says approves, answers or commands anything.",
+    )
+
+    @property
+    def called_by_people(self) -> str:
+        """What people call it."""
+        return self.display or self.name
+
+    def takes(self, role: Role, task_type: str) -> bool:
+        """Whether it takes on tasks of that type in that role."""
+        return self.role == role and (not self.kinds or task_type in self.kinds)
+
+
 class PublishPolicy(Value):
     """Where verified code goes. `remote` None: publication is the fast-forward of the local branch."""
 
@@ -304,6 +336,8 @@ class ExecutionPolicy(Placed):
     unprotected_files: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
     reviewers: tuple[ReviewerSpec, ...] = ()
     """Asked in order, once the checks have passed."""
+    team: tuple[Member, ...] = Field(default=(), exclude_if=_is_empty)
+    """Who works on a task, and looks at work, by the task's type; `agent` and `reviewers` are for all types."""
     workspace: WorkspacePolicy = Field(default_factory=WorkspacePolicy)
     publish: PublishPolicy
     promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)
@@ -318,6 +352,20 @@ class ExecutionPolicy(Placed):
     """What agents may spend; None: nothing is counted."""
     gates: Gates | None = Field(default=None, exclude_if=_is_unset)
     """Who has to let work go on; None: there are none."""
+
+    def author_of(self, node: PlanNode) -> AgentSpec:
+        """The agent that works on that node."""
+        return next((member for member in self.team if member.takes("author", node.type)), self.agent)
+
+    def reviewers_of(self, node: PlanNode) -> tuple[ReviewerSpec, ...]:
+        """Who looks at that node's work, in order."""
+        return (*self.reviewers, *(member for member in self.team if member.takes("reviewer", node.type)))
+
+    @property
+    def agents(self) -> tuple[AgentSpec, ...]:
+        """Every agent that may be started: that of all tasks is none where an author takes on all types."""
+        unused = any(member.role == "author" and not member.kinds for member in self.team)
+        return (*(() if unused else (self.agent,)), *self.reviewers, *self.team)
 
     def gates_of(self, node: PlanNode) -> Gates | None:
         """Who has to let work on that node go on; None: whoever may answer."""

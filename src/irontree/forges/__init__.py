@@ -82,6 +82,12 @@ class ForgeSettings:
     """Seconds between two writes, as public forges ask of programs."""
     answer_within: int = 30
     """Seconds that a forge may take to answer."""
+    agents: frozenset[str] = frozenset()
+    """Accounts of agents, in small letters: whatever their rights, they are no people (`is_agent`)."""
+
+    def is_agent(self, login: str) -> bool:
+        """Whether that account is an agent's: it is never trusted, and may not write, unless it is ours (R20)."""
+        return login.casefold() in self.agents
 
     def require_location(self) -> Location:
         """The location; raises ConfigRefused where neither the configuration nor a remote names one."""

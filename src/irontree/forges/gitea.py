@@ -52,7 +52,8 @@ class GiteaForge:
 
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GiteaClient(settings)
-        self._writers = KnownWriters(settings.clock, lambda login: login == self._account or self._is_writer(login))
+        self._is_agent = settings.is_agent
+        self._writers = KnownWriters(settings.clock, self._is_known)
         self._labels: dict[str, int] = {}
         """Ids by name, as they were when they were last read or made."""
         self._index = IssueIndex(self._listed, self._listed_alone)
@@ -450,6 +451,9 @@ class GiteaForge:
             rest.remark_of(one, one["position"] or one["original_position"] or None, trusted=self._trusts(one))
             for one in in_order
         )
+
+    def _is_known(self, login: str) -> bool:
+        return login == self._account or (not self._is_agent(login) and self._is_writer(login))
 
     def _trusts(self, shown: rest.Json) -> bool:
         """Whether it has an author, who has write access (R20)."""

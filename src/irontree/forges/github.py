@@ -53,6 +53,7 @@ class GithubForge:
 
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GithubClient(settings)
+        self._is_agent = settings.is_agent
         self._writers = KnownWriters(settings.clock, self._is_writer)
         self._labels: set[str] = set()
         """Those that the repository is known to have, in small letters."""
@@ -355,13 +356,14 @@ class GithubForge:
 
         An association such as MEMBER proves no write access; only the owner's does.
         """
-        is_owner = data.get("author_association") == "OWNER"
-        return self._ours(data) or is_owner or self._writers.includes(rest.author_of(data))
+        author = rest.author_of(data)
+        is_owner = data.get("author_association") == "OWNER" and not self._is_agent(author)
+        return self._ours(data) or is_owner or self._writers.includes(author)
 
     def _is_writer(self, login: str) -> bool:
         if login.casefold() == self._login.casefold():
             return True
-        if login == rest.GHOST:
+        if login == rest.GHOST or self._is_agent(login):
             return False
         data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
         return data is not None and data["permission"] in {"admin", "write"}

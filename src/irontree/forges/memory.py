@@ -90,6 +90,7 @@ class MemoryForge:
 
     def __init__(self, settings: ForgeSettings, tracker: Tracker | None = None) -> None:
         self._account = settings.account
+        self._is_agent = settings.is_agent
         self._clock = settings.clock
         self._tracker = tracker or Tracker()
 
@@ -335,4 +336,4 @@ class MemoryForge:
         return utc_text(self._clock.now())
 
     def _trusts(self, author: str) -> bool:
-        return author == self._account or author in self._tracker.writers
+        return author == self._account or (author in self._tracker.writers and not self._is_agent(author))

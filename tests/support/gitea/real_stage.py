@@ -92,12 +92,12 @@ class RealGiteaStage:
         self.push("main", BASE_SHA)
         self.ours, self.stranger = (self._forge(login) for login in ("irontree", "mallory"))
 
-    def afresh(self) -> Any:
-        return self._forge("irontree")
+    def afresh(self, *agents: str) -> Any:
+        return self._forge("irontree", *agents)
 
-    def _forge(self, login: str) -> Translated:
+    def _forge(self, login: str, *agents: str) -> Translated:
         there = Location(self.server.url, f"{OWNER}/{self.name}")
-        return Translated(forge_with(there, self.server.tokens[login]), self._commits)
+        return Translated(forge_with(there, self.server.tokens[login], *agents), self._commits)
 
     def push(self, branch: str, sha: str) -> None:
         real = self._commits[sha]

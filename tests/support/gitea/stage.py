@@ -53,9 +53,10 @@ def settings_at(location: Location) -> ForgeSettings:
     return ForgeSettings(Path(), "nobody", Noon(), read_mapping, write_mapping, location=location, sleep=Waits())
 
 
-def forge_with(location: Location, token: str) -> GiteaForge:
-    """The forge as the holder of *token* sees it."""
-    return GiteaForge(replace(settings_at(location), environment={"GITEA_TOKEN": token}))
+def forge_with(location: Location, token: str, *agents: str) -> GiteaForge:
+    """The forge as the holder of *token* sees it, where *agents* are accounts of agents."""
+    about = replace(settings_at(location), environment={"GITEA_TOKEN": token}, agents=frozenset(agents))
+    return GiteaForge(about)
 
 
 def forge_at(url: str, ca_file: Path | None = None, **environment: str) -> GiteaForge:
@@ -77,8 +78,8 @@ class GiteaStage:
         self.ours, self.stranger = self.afresh(), GiteaForge(settings(server, stranger))
         self._remarks = count(1)
 
-    def afresh(self) -> GiteaForge:
-        return GiteaForge(settings(self.server, self._token))
+    def afresh(self, *agents: str) -> GiteaForge:
+        return GiteaForge(replace(settings(self.server, self._token), agents=frozenset(agents)))
 
     def push(self, branch: str, sha: str) -> None:
         self.server.contents.push(branch, sha)

@@ -39,8 +39,9 @@ class GithubStage:
         self._folder = folder
         self.ours, self.stranger = self.afresh(), GithubForge(github_settings(folder, server, "mallory"))
 
-    def afresh(self) -> GithubForge:
-        return GithubForge(github_settings(self._folder, self.server, "irontree"))
+    def afresh(self, *agents: str) -> GithubForge:
+        about = github_settings(self._folder, self.server, "irontree")
+        return GithubForge(replace(about, agents=frozenset(agents)))
 
     def push(self, branch: str, sha: str) -> None:
         self.hub.push(branch, sha)

@@ -24,6 +24,7 @@ from irontree.ports import AgentResult
 from irontree.services.loops.funds import require_funds
 from irontree.services.record import read_world, review_folder
 from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent
+from irontree.services.work.prompts import member_of
 
 VERDICT_FILE: Final = ".irontree-verdict.json"
 VERDICT_BYTES: Final = 256 * 1024
@@ -50,7 +51,7 @@ def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Check
     Cancelled, and NotEligible once no budget is left for a reviewer.
     """
     spoken = {result.name for result in report.results}
-    for reviewer in plan.policy.reviewers:
+    for reviewer in plan.policy.reviewers_of(node):
         if report.failed or not state.has_code:
             break
         if ReviewCheck(reviewer.name).name in spoken:
@@ -111,7 +112,7 @@ class _Reviewing:
             workspace=self.plan.policy.workspace,
             sha=self.anchor,
             published=self.state.began_from,
-            prompt=lambda path, problems: _prompt(self.app, self.node, self.state, path, problems),
+            prompt=self._prompt,
             answer_file=VERDICT_FILE,
             variable="IRONTREE_VERDICT_FILE",
             transcripts=self.folder,
@@ -119,6 +120,20 @@ class _Reviewing:
             task_key=self.state.task_key,
             issue_number=self.state.issue_number,
             attempt=self.state.attempt_count,
+        )
+
+    def _prompt(self, verdict_file: Path, problems: tuple[str, ...]) -> str:
+        """The change, its criteria, and the form of the answer; *problems* are those of the last one (R18)."""
+        return self.app.renderer.render(
+            "prompts/review.md",
+            number=self.state.issue_number,
+            node=self.node,
+            member=member_of(self.reviewer),
+            base=self.state.began_from,
+            anchor=self.state.commit or "",
+            verdict_file=str(verdict_file),
+            problems=problems,
+            quotes=(self.node,) if self.node.outsider else (),
         )
 
     def _found(self, answer: AgentAnswer) -> Assessment | InvalidAnswer:
@@ -146,20 +161,6 @@ class _Reviewing:
         words = requested_changes(verdict, self.node)
         code, took = 0 if verdict.approves else 1, usage.known() or None
         return result_of(ReviewCheck(self.reviewer.name), "exited", code, seconds=seconds, output=words, usage=took)
-
-
-def _prompt(app: App, node: PlanNode, state: TaskState, verdict_file: Path, problems: tuple[str, ...]) -> str:
-    """The change, its criteria, and the form of the answer; *problems* are those of the last one (R18)."""
-    return app.renderer.render(
-        "prompts/review.md",
-        number=state.issue_number,
-        node=node,
-        base=state.began_from,
-        anchor=state.commit or "",
-        verdict_file=str(verdict_file),
-        problems=problems,
-        quotes=(node,) if node.outsider else (),
-    )
 
 
 def took_of(report: CheckReport) -> list[dict[str, object]]:

@@ -16,7 +16,7 @@ from irontree.domain.checks import truncate
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.ids import run_token
-from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.plan import AgentSpec, Plan, PlanNode
 from irontree.domain.spec import MAX_BYTES
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import moment
@@ -90,6 +90,11 @@ class _RunningAttempt:
     workspace: Workspace
     allowance: Allowance = field(default_factory=Allowance)
     tree_of: str | None = None
+
+    @property
+    def author(self) -> AgentSpec:
+        """The agent that works on it."""
+        return self.plan.policy.author_of(self.node)
 
 
 def run(app: App, issue_number: int) -> TaskState:
@@ -205,7 +210,7 @@ def _fork_point(app: App, plan: Plan, base: str) -> str:
 
 def _call_agent(app: App, world: World, attempt: _RunningAttempt) -> AgentResult:
     state = attempt.state
-    spec, allowance = attempt.plan.policy.agent, attempt.allowance
+    spec, allowance = attempt.author, attempt.allowance
     goes_on = attempt.tree_of not in (None, state.commit)
     for_attempt = PromptedAttempt(state, top_level(attempt.workspace.path), goes_on)
     task = AgentTask(
@@ -405,7 +410,7 @@ def _last_seen(app: App, attempt: _RunningAttempt) -> dict[str, object]:
         return {"seconds": kept.get("seconds"), "agent": usage}
     begun = moment(time_of(last_of(app.log.read(attempt.state.issue_number), "run_started")))
     passed = (app.clock.now() - begun).total_seconds() if begun else math.inf
-    return {"seconds": round(max(0.0, min(passed, attempt.plan.policy.agent.wall_seconds)), 3)}
+    return {"seconds": round(max(0.0, min(passed, attempt.author.wall_seconds)), 3)}
 
 
 def _observed(result: AgentResult, *, unchanged: bool = False) -> dict[str, object]:

@@ -87,7 +87,7 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
     subject = Subject(state, plan, node, anchor, note or _note_before(app, state, anchor))
     try:
         report = check(app, subject, subject.anchor)
-        if not plan.policy.reviewers:
+        if not plan.policy.reviewers_of(node):
             return _conclude(app, subject, report)
         reviewed = review(app, state, plan, node, report)
         if isinstance(reviewed, NoVerdict):

@@ -173,7 +173,7 @@ def _way_on(over: Budget, loop_id: str) -> str:
 def calls_agent(world: World, state: TaskState) -> bool:
     """Whether this issue's next step calls an agent: an attempt, or a verification with reviewers."""
     plan = world.plans.get(state.task_key)
-    asks = plan is not None and bool(plan.policy.reviewers) and state.has_code
+    asks = plan is not None and state.has_code and bool(plan.policy.reviewers_of(world.node(state)))
     return state.phase is Phase.READY or (state.phase is Phase.COMMITTED and asks)
 
 

@@ -25,7 +25,10 @@ ASKS_FOR_PERMISSION = "acp"
 def offers_permission(app: App, world: World, state: TaskState) -> bool:
     """Whether the answer `allow` would help: no approved rule covers what was denied, and another attempt follows."""
     plan = world.plans.get(state.task_key)
-    if plan is None or plan.policy.agent.adapter != ASKS_FOR_PERMISSION or not _leads_to_an_attempt(state):
+    if plan is None or not _leads_to_an_attempt(state):
+        return False
+    author = plan.policy.author_of(world.node(state))
+    if author != plan.policy.agent or author.adapter != ASKS_FOR_PERMISSION:  # a member's rules stand elsewhere
         return False
     rules = rules_for_denied(app.log.read(state.issue_number))
     return bool(_new(plan.policy, rules))

@@ -38,12 +38,14 @@ Estimated = tuple[PlanNode, ExecutionPolicy, TaskState | None]
 def estimate(tasks: Iterable[Estimated]) -> str:
     """A sentence on how often the agent will be called, at least and at most."""
     calls = [
-        (policy, _calls(node, policy, state)) for node, policy, state in tasks if node.executability == "executable"
+        (policy.author_of(node).wall_seconds, _calls(node, policy, state))
+        for node, policy, state in tasks
+        if node.executability == "executable"
     ]
     first, most = sum(first for _, (first, _) in calls), sum(most for _, (_, most) in calls)
     if not most:
         return "the agent is not called: nothing is left for it to do"
-    hours = sum(most * policy.agent.wall_seconds for policy, (_, most) in calls) / 3600
+    hours = sum(most * seconds for seconds, (_, most) in calls) / 3600
     called = f"called {times(first)}" if first else "not called"
     return f"the agent is {called} if every first attempt passes, and at most {times(most)} ({hours:,.0f} h)"
 
@@ -227,7 +229,7 @@ def _environment(app: App, proposal: Proposal) -> tuple[str, ...]:
     policy = proposal.draft.policy
     target, documents = policy.publish, (proposal.what,) if proposal.draft.whole else ()
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in blockers_of(app, policy))
-    missing = (words for agent in (policy.agent, *policy.reviewers) for words in _missing_agent(app, agent))
+    missing = (words for agent in policy.agents for words in _missing_agent(app, agent))
     return (*missing, *_unread(policy), *blockers, *not_part_of_work(app, target, documents), *unpushed(app, target))
 
 
@@ -262,13 +264,12 @@ def lookalikes_in(proposal: Proposal) -> tuple[tuple[str, str], ...]:
 
 
 def _words_of(policy: ExecutionPolicy) -> tuple[str, ...]:
-    agents = (policy.agent, *policy.reviewers)
     detected = (check.run for row in policy.detection for check in row.commands)
     publish = policy.publish
     target = (publish.target_branch, publish.merge_into or "", publish.remote or "", policy.promotion.docs_path)
     workspace = (*policy.workspace.setup, *policy.workspace.copy_files)
     checks = (*(check.run for check in policy.checks), *detected, *((policy.browser,) if policy.browser else ()))
-    return (*(agent.line for agent in agents), *checks, *workspace, *target)
+    return (*(agent.line for agent in policy.agents), *checks, *workspace, *target)
 
 
 def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from irontree.app import App
 from irontree.domain.gates import name_of, names
 from irontree.domain.graph import Graph
-from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode, canonical_digest
+from irontree.domain.plan import AgentSpec, Approval, ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.errors import ApprovalRefused
 from irontree.services.loops.choice import loop_over
 from irontree.services.loops.loop import Loop, derive_loop_id, open_loops
@@ -218,6 +218,12 @@ class Proposal:
         skipped = frozenset(self.skipped)
         left = (node for node in self.nodes if node.task_key not in skipped)
         return tuple((node, policies.get(node.task_key, self.draft.policy)) for node in left)
+
+    @property
+    def authors(self) -> tuple[AgentSpec, ...]:
+        """The agents that would work on these tasks."""
+        found = (policy.author_of(node) for node, policy in self.todo if node.executability == "executable")
+        return tuple(dict.fromkeys(found))
 
     @property
     def stamp(self) -> str:

@@ -354,7 +354,7 @@ def brief_text(app: App, world: World, state: TaskState, plan: Plan) -> str:
         acceptance=_acceptance(stream, state),
         failure=publication_failure_of(stream) or failure_of(app, stream, state),
         external=_external(app, stream, state),
-        execution=_execution(app, stream, state, plan),
+        execution=_execution(app, stream, state, plan, node),
         report_path=state.report_path,
         docs_path=newest_document(stream),
         evidence=_evidence(app, stream, state),
@@ -412,7 +412,7 @@ def _warnings(app: App, stream: Stream, state: TaskState, node: PlanNode) -> Ite
     yield from check_defining(app, state)
 
 
-def _execution(app: App, stream: Stream, state: TaskState, plan: Plan) -> _Part:
+def _execution(app: App, stream: Stream, state: TaskState, plan: Plan, node: PlanNode) -> _Part:
     started, completed = last_of(stream, "run_started"), last_of(stream, "run_completed")
     if started is None or completed is None:
         return None
@@ -423,14 +423,14 @@ def _execution(app: App, stream: Stream, state: TaskState, plan: Plan) -> _Part:
         "completed_at": time_of(completed),
         "commit": state.commit if state.has_code else None,
         "files_changed": changed_files(app, state),
-        "commands_run": (*plan.policy.workspace.setup, *_agent_command(plan)),
+        "commands_run": (*plan.policy.workspace.setup, *_agent_command(plan, node)),
         "notes": _said_by_agent(completed),
     }
 
 
-def _agent_command(plan: Plan) -> tuple[str, ...]:
+def _agent_command(plan: Plan, node: PlanNode) -> tuple[str, ...]:
     """The command that changed the code; what the agent itself ran is in its transcript."""
-    agent = plan.policy.agent
+    agent = plan.policy.author_of(node)
     return (agent.line,) if agent.program else ()
 
 

@@ -195,20 +195,20 @@ def require_runnable(world: World, state: TaskState) -> None:
         raise NotEligible(f"{where} depends on {', '.join(waiting)}, not done yet", remedy=_first(world, waiting))
 
 
-def blockers(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
+def blockers(app: App, world: World, state: TaskState) -> tuple[Blocker, ...]:
     """What prevents an attempt now, on this machine or in the repository; writes nothing."""
-    found = blockers_of(app, plan.policy)
-    return found or _without_access(app, plan, state)
+    policy = world.plan(state).policy
+    return blockers_of(app, policy) or _without_access(app, policy.author_of(world.node(state)), state)
 
 
-def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
+def _without_access(app: App, agent: AgentSpec, state: TaskState) -> tuple[Blocker, ...]:
     """The agent itself reports that it has no access to its service. Asked last, because this takes a second.
 
     Not asked after a user unblocked the issue: they may know better, and the attempt will tell.
     """
     if state.last_event == "checkup_unblocked":
         return ()
-    said = app.agent(plan.policy.agent).no_access()
+    said = app.agent(agent).no_access()
     return (Blocker(NO_ACCESS, f"the agent has no access to its service: {said}", GIVE_ACCESS),) if said else ()
 
 
@@ -230,7 +230,7 @@ def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | Non
     plan = world.plans[state.task_key]
     if unread := unreadable_budget(plan.policy):
         return block(app, state, "budget-unreadable", unread, remedy=_READABLE)
-    found = blockers(app, plan, state) or _refused_by_forge(app, world, plan, state)
+    found = blockers(app, world, state) or _refused_by_forge(app, world, plan, state)
     if found:
         return block(app, state, found[0].check, found[0].message, remedy=found[0].remedy)
     return None
@@ -357,7 +357,7 @@ def taken_back(commit: str, policy: PublishPolicy) -> tuple[str, str]:
 
 def unreadable_budget(policy: ExecutionPolicy) -> str:
     """Why the usage for a limit cannot be measured, as text; empty if all of it can."""
-    agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in (policy.agent, *policy.reviewers))
+    agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in policy.agents)
     found = (
         f"{adapter} agents do not report how much of it they use: {', '.join(units)}"
         for adapter, units in agents

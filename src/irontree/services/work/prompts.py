@@ -11,7 +11,7 @@ from irontree.app import App
 from irontree.domain.checks import checks_for
 from irontree.domain.graph import Graph
 from irontree.domain.halt import AGENT_ASKS
-from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.plan import AgentSpec, Member, Plan, PlanNode
 from irontree.domain.spec import common_text
 from irontree.domain.state import TaskState
 from irontree.domain.text import one_line
@@ -86,6 +86,7 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
         node=node,
         attempt=state.attempt_count if state else 1,
         attempts=state.total_attempts if state else 1 + plan.policy.retries_of(node),
+        member=member_of(plan.policy.author_of(node)),
         around=around,
         protected=plan.policy.protected,
         step=_step(plan, node),
@@ -96,6 +97,11 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
         goes_on=attempt.goes_on,
         quotes=(*around.quoted, *((node,) if node.outsider else ())),
     )
+
+
+def member_of(agent: AgentSpec) -> Member | None:
+    """The member of the team that *agent* is, to be told who it is; None for one that is nobody by name."""
+    return agent if isinstance(agent, Member) else None
 
 
 class StepView(NamedTuple):
