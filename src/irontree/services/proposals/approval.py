@@ -229,7 +229,8 @@ def _environment(app: App, proposal: Proposal) -> tuple[str, ...]:
     policy = proposal.draft.policy
     target, documents = policy.publish, (proposal.what,) if proposal.draft.whole else ()
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in blockers_of(app, policy))
-    missing = (words for agent in policy.agents for words in _missing_agent(app, agent))
+    agents = dict.fromkeys((*proposal.authors, *policy.reviewers, *policy.team))
+    missing = (words for agent in agents for words in _missing_agent(app, agent))
     return (*missing, *_unread(policy), *blockers, *not_part_of_work(app, target, documents), *unpushed(app, target))
 
 
