@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from irontree.cli.output import OutputBlock, plain
+from irontree.cli.output import OutputBlock, plain, with_commands
 from irontree.domain.text import one_line, printable, unmarked
 from irontree.errors import IrontreeError, RequirementsRefused
 
@@ -31,17 +31,20 @@ class Console:
     """Whether stdout is a terminal that Rich can draw on."""
     faint_notes: bool = False
     """Whether stderr is a terminal with colours."""
+    typed: Callable[[str], str] = str
+    """A command of ours as it has to be typed here."""
 
     def show(self, data: Callable[[], Any], blocks: Iterable[OutputBlock]) -> None:
         """Print *data* as JSON if requested, else *blocks*, the same in human-readable form."""
+        told = (with_commands(block, self.typed) for block in blocks)
         if self.json:
             self.dump(data())
         elif self.draws:
             from irontree.cli.drawing import draw
 
-            draw(blocks, self.out)
+            draw(told, self.out)
         else:
-            self.out.writelines(f"{line}\n" for line in plain(blocks))
+            self.out.writelines(f"{line}\n" for line in plain(told))
 
     def dump(self, data: Any) -> None:
         """Print *data* as JSON, whichever format was requested."""

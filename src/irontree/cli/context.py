@@ -115,8 +115,8 @@ def as_typed_here(text: str, verbs: Iterable[str], folder: Path) -> str:
     """*text* of ours, its commands about the repository that *folder* is in as they have to be typed here."""
     folder = folder.resolve()
     root = next((place for place in (folder, *folder.parents) if (place / ".mino").is_dir()), folder)
-    command = rf"(?<![\w./-])irontree (?=(?:{'|'.join(verbs)})\b)"
-    return re.sub(command, lambda _: f"{program_for(root)} ", text)
+    command = rf"(?<![\w./-])irontree (?=({'|'.join(verbs)})\b)"
+    return re.sub(command, lambda at: f"{this_program() if at[1] == 'example' else program_for(root)} ", text)
 
 
 # --- Which issue is meant

@@ -13,6 +13,8 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
@@ -254,11 +256,12 @@ def _dispatch(words: Sequence[str], console: Console) -> int:
     # `irontree --help` needs nothing of what a verb works with.
     from irontree.cli.context import Context, as_typed_here
 
+    typed = partial(as_typed_here, verbs=VERBS, folder=folder)
     try:
-        return _load(verb).run(Context(options, console, folder))
+        return _load(verb).run(Context(options, replace(console, typed=typed), folder))
     except IrontreeError as error:
         if error.remedy:
-            error.remedy = as_typed_here(error.remedy, VERBS.keys() - {"example"}, folder)
+            error.remedy = typed(error.remedy)
         raise
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
@@ -70,6 +70,14 @@ def soundness(findings: Iterable[str]) -> Iterator[TextLines]:
 def cell(value: Cell | str) -> Cell:
     """The cell itself, or the text as one without meaning."""
     return value if isinstance(value, Cell) else Cell(value)
+
+
+def with_commands(block: OutputBlock, typed: Callable[[str], str]) -> OutputBlock:
+    """The same with every command as *typed* says it."""
+    if not isinstance(block, TextLines):
+        return block
+    told = (Cell(typed(each.text), each.style) if each.style == "command" else each for each in map(cell, block.lines))
+    return block._replace(lines=tuple(told))
 
 
 def plain(blocks: Iterable[OutputBlock]) -> Iterator[str]:

@@ -162,13 +162,13 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
             yield from listing(("irontree serve",), "command", _BY_SERVE)
 
 
-def _nothing_yet(glance: StatusView) -> Iterator[str]:
+def _nothing_yet(glance: StatusView) -> Iterator[Cell | str]:
     if any(asked.kind == "document" for asked in glance.asked):
         yield "Nothing is approved yet."
         return
     yield "No issues yet."
     begin = "" if Path("SPEC.md").exists() else "irontree example > SPEC.md, edit it, then: "
-    yield f"-> {begin}irontree task SPEC.md"
+    yield Cell(f"-> {begin}irontree task SPEC.md", "command")
 
 
 def _summary(glance: StatusView) -> str:

@@ -76,7 +76,7 @@ class Typed:
 class Shell:
     """Types command lines about the repository at *root*; *remote* is its bare remote.
 
-    What they say on stderr is given as it would be told at the top of the repository, without `-C`.
+    What they say is given as it would be told at the top of the repository, without `-C`.
     """
 
     root: Path
@@ -87,7 +87,12 @@ class Shell:
         self.capsys.readouterr()
         code = main(["-C", str(self.root), *words])
         shown = self.capsys.readouterr()
-        return Typed(code, shown.out, shown.err.replace(f"irontree -C {self.root} ", "irontree "))
+        at_its_top = shown if "--json" in words else [text.replace(self._placed, "irontree ") for text in shown]
+        return Typed(code, *at_its_top)
+
+    @property
+    def _placed(self) -> str:
+        return f"irontree -C {self.root} "
 
     def publish(self, spec: str = SPEC) -> None:
         """Approve a document and publish its issues, nothing more."""

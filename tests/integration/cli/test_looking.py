@@ -65,6 +65,14 @@ def test_status_lists_the_tree_in_order_with_documented_keys(shell):
     assert shell("status").out.splitlines()[0] == "0 of 3 issues done"
 
 
+def test_the_next_command_works_from_where_status_was_typed(shell, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["-C", str(shell.root), "status"]) == 0
+    shown = capsys.readouterr().out
+    assert f"irontree -C {shell.root} run issue-1" in shown
+    assert not re.search(r"irontree (?!-C)", shown)
+
+
 def test_show_tells_everything_about_one_issue(shell):
     shell("run", "1")
     shown = shell("show", "first-text", "--diff", "--json").data
@@ -402,7 +410,7 @@ def test_doctor_changes_nothing(shell):
 def test_a_watched_status_is_printed_again_when_something_happens_and_ends_with_ctrl_c(shell):
     program = Path(sys.executable).parent / "irontree"
     with subprocess.Popen(
-        [program, "-C", shell.root, "status", "--watch"], stdout=subprocess.PIPE, text=True
+        [program, "status", "--watch"], cwd=shell.root, stdout=subprocess.PIPE, text=True
     ) as watching:
         first = _page(watching)
         shell("run", "issue-1")

@@ -71,7 +71,7 @@ def test_the_plan_shows_tree_keys_revision_and_commands(shell, revision):
 @pytest.mark.usefixtures("untouched")
 def test_the_command_that_approves_has_the_options_that_the_plan_was_shown_with(shell):
     shown = shell("task", "SPEC.md", "--plan", "--keep-removed", "--reopen-changed").out
-    assert f"irontree -C {shell.root} task SPEC.md --keep-removed --reopen-changed`, which asks you" in shown
+    assert "`irontree task SPEC.md --keep-removed --reopen-changed`, which asks you" in shown
 
 
 @pytest.mark.usefixtures("untouched")

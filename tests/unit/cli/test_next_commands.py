@@ -90,7 +90,7 @@ def test_commands_in_a_remedy_are_about_the_folder_that_was_named(tmp_path):
     inside = tmp_path / "a place" / "sub"
     inside.mkdir(parents=True)
     (inside.parent / ".mino").mkdir()
-    told = as_typed_here("type `irontree task SPEC.md`, not my-irontree task: irontree example > x", ["task"], inside)
+    told = as_typed_here("type `irontree task SPEC.md`, not my-irontree task: irontree example > x", VERBS, inside)
     where = f"irontree -C '{inside.parent}'"
     assert told == f"type `{where} task SPEC.md`, not my-irontree task: irontree example > x"
 
