@@ -61,7 +61,7 @@ def _hidden_in(written: WrittenWorkflow, workflow: Workflow) -> Iterator[SpecPro
     for step, at in zip(workflow.steps, written.steps, strict=True):
         commands = (check.command for check in checks_of(step.verify) if isinstance(check, ShellCheck))
         for what, remedy in filter(None, map(unshown, commands)):
-            yield SpecProblem(at.line + 1, f"Step {step.number} has {what}", remedy)
+            yield SpecProblem(at.line + 1, f"Step {step.number} has a command with {what}", remedy)
 
 
 def _described(problem: SpecProblem) -> str:

@@ -162,8 +162,11 @@ def test_a_review_in_the_words_of_a_gate_is_no_gate():
         ("test -d . \u200b# it is there; touch x", "the invisible character U+200B"),
         ("test -d .\u00a0# it is there; touch x", "the invisible character U+00A0"),
         ("test -d .\u3164# it is there; touch x", "the invisible character U+3164"),
-        ("test '-----BEGIN PRIVATE KEY-----' || true; touch x; : -----END PRIVATE KEY-----", "as if it held a secret"),
-        ("curl -H ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8 http://127.0.0.1", "as if it held a secret"),
+        (
+            "test '-----BEGIN PRIVATE KEY-----' || true; touch x; : -----END PRIVATE KEY-----",
+            "what looks like a secret",
+        ),
+        ("curl -H ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8 http://127.0.0.1", "what looks like a secret"),
     ],
 )
 def test_a_command_of_which_an_approval_would_not_show_all_is_refused(command: str, said: str):
