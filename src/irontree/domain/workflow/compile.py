@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 from irontree.domain.command_lines import unshown
 from irontree.domain.ids import normalize, spec_digest, task_key
 from irontree.domain.plan import Criterion, PlanNode
-from irontree.domain.requirements.markdown import SpecProblem
+from irontree.domain.requirements.markdown import SpecProblem, parse
+from irontree.domain.requirements.outline import part_of, preamble_of
+from irontree.domain.requirements.tasks import read_prose
 from irontree.domain.spec import Requirements, deceptive_characters, decode
 from irontree.domain.workflow.lint import document_type, interpret_linted
 from irontree.domain.workflow.reading import BOX_COLUMN, WrittenWorkflow, read
@@ -48,12 +50,23 @@ def read_workflow(data: bytes, name: str) -> Requirements:
         name=name,
         source=source,
         title=workflow.intent,
-        introduction="",
+        introduction=common_text(written)[1],
         nodes=nodes,
         digest=spec_digest(source, nodes),
         warnings=tuple(sorted(set(found.warnings))),
         workflow=workflow,
     )
+
+
+def common_text(written: WrittenWorkflow) -> tuple[str, str]:
+    """The file's own title, and what belongs to all its steps: see the same of requirements (`domain/spec.py`)."""
+    lines = written.common
+    document = parse(lines)
+    parts = [preamble_of(document, len(lines)), *(part_of(section, "prose") for section in document.sections)]
+    titled = bool(document.sections) and document.sections[0].level == 1
+    if titled:
+        parts[1].kind = None
+    return document.sections[0].title if titled else "", read_prose(parts, lines)
 
 
 def _hidden_in(written: WrittenWorkflow, workflow: Workflow) -> Iterator[SpecProblem]:

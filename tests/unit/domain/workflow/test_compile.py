@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.checks import checks_for, coverage, left_to_people
-from irontree.domain.documents import read_document
+from irontree.domain.documents import common_text, read_document
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell
 from irontree.domain.spec import Requirements, changes_of
@@ -193,6 +193,15 @@ def test_a_plan_without_steps_has_the_digests_that_it_had():
 def test_a_step_is_read_back_from_its_plan_as_it_was():
     node = leaf(LIST)
     assert PlanNode.model_validate(node.model_dump(mode="json")) == node
+
+
+def test_what_belongs_to_no_step_is_the_introduction():
+    text = workflow("loop: false\n\nOwn.", "loop: false\n\n## Out of scope\n\nDatabases.\n\n## Nothing\n", front=AUTO)
+    text = text.replace("- [ ] **Step 1", "# Limits\n\nBe kind.\n\n<!-- unseen -->\n\n## Steps\n\n- [ ] **Step 1", 1)
+    found = read_workflow(text.encode(), NAME)
+    assert found.introduction == "Be kind.\n\n**Out of scope**\n\nDatabases."
+    assert common_text(found.source, NAME) == ("Limits", found.introduction)
+    assert [node.description for node in found.nodes[1:]] == ["Do it\n\nOwn.", "Do it"]
 
 
 def test_mistakes_refuse_the_file_with_their_lines():
