@@ -175,6 +175,17 @@ APPROVAL: Final = HaltRule(
     (Choice("approve", "approve this revision and start the loop", ("revision",), permits=True),),
 )
 """Not a halt: the approval of a document or of issues before anything is in the log (R6)."""
+BRANCH: Final = HaltRule(
+    "reapproval_required",
+    "The branch of the work is for you to choose",
+    None,
+    (
+        Choice("isolated", "work on a new branch hotl/SLUG, and go on to the approval"),
+        Choice("here", "work on the branch that you are on, and go on to the approval"),
+        Choice("other", "work on a new branch of another name, and go on to the approval"),
+    ),
+)
+"""The same for where a workflow file is worked on, which comes before its approval (docs/hotl.md)."""
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}
 _BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for phase in rule.phases}
 

@@ -17,6 +17,8 @@ from irontree.errors import BranchUndecided, Refused
 
 ISOLATED: Final = "isolated"
 HERE: Final = "here"
+NAME: Final = "NAME"
+"""What stands for the name of a new branch."""
 _MODE_OF: Final = {ISOLATED: "true", HERE: "host"}
 
 
@@ -78,7 +80,7 @@ def _undecided(path: str, here: str) -> BranchUndecided:
     choices = (
         (ISOLATED, f"a new branch {own}, made from {here} (recommended)"),
         (HERE, f"the branch {here} itself, which you are on"),
-        ("NAME", "a new branch of that name; `branch: NAME` in the workflow file says the same"),
+        (NAME, "a new branch of that name; `branch: NAME` in the workflow file says the same"),
     )
     words = "".join(f"\n       {name}: {what}" for name, what in choices)
     return BranchUndecided(
