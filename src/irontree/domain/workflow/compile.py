@@ -153,6 +153,7 @@ def _leaf(workflow: Workflow, step: Step, *, key: str, root: str, before: Sequen
     itself = approves_itself(auto_approve=workflow.auto_approve, risk_level=workflow.risk_level)
     spec = StepSpec(
         number=step.number,
+        name=step.name if step.gate == "human" else "",
         condition=step.condition,
         checks=checks,
         gate=step.gate,

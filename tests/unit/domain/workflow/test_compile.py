@@ -14,7 +14,7 @@ from irontree.domain.spec import Requirements, changes_of
 from irontree.domain.workflow.compile import is_workflow, read_workflow, unticked
 from irontree.domain.workflow.lint import lint
 from irontree.domain.workflow.reading import read
-from irontree.domain.workflow.step import ITSELF, Artifact, Browser, Command, Review
+from irontree.domain.workflow.step import ITSELF, Artifact, Browser, Command, Review, StepSpec
 from irontree.errors import RequirementsRefused
 from tests.support.hotl import SAMPLES, workflow
 
@@ -102,7 +102,7 @@ def test_the_checks_of_a_list_keep_their_order_and_people_are_asked_once_for_all
     assert node.step is not None
     assert list(map(type, node.step.checks)) == [Review, Command, Browser, Artifact]
     asked = [human.criterion.text for human in left_to_people(coverage(node, POLICY))]
-    assert asked == ["Look at the colours", "the badge is there at http://localhost:3000", "approve step 1"]
+    assert asked == ["Look at the colours", "the badge is there at http://localhost:3000", "approve step 1: Part 1"]
     assert [check.does for check in checks_for(node, POLICY, ())] == [
         *("npm test", "migrations holds a file named *.sql")
     ]
@@ -139,7 +139,15 @@ def test_a_browser_check_runs_only_where_a_command_is_configured_and_reviewers_c
 def test_which_gates_wait_for_a_person(front: str, gates: Gates | None, asks: bool):
     node = leaf("loop: false\ngate: human", front)
     found = left_to_people(coverage(node, POLICY.model_copy(update={"gates": gates})))
-    assert [human.criterion for human in found] == [Criterion(text="approve step 1", manual=True)] * asks
+    assert [human.criterion for human in found] == [Criterion(text="approve step 1: Part 1", manual=True)] * asks
+
+
+def test_a_gate_of_an_earlier_plan_is_known_by_its_number_alone():
+    earlier = StepSpec.model_validate({"number": 2, "gate": "human", "approves_itself": True})
+    assert "name" not in earlier.model_dump()
+    assert earlier.cover("approve step 2", {}, guarded=False) == ITSELF
+    assert StepSpec(number=2, gate="human", name="Ship it").gate_text == "approve step 2: Ship it"
+    assert leaf("loop: false").step == StepSpec(number=1), "a step without a gate is what it was"
 
 
 def test_a_gate_that_is_auto_asks_nobody():
@@ -152,8 +160,8 @@ def test_a_review_is_never_left_out():
 
 
 def test_a_review_in_the_words_of_a_gate_is_no_gate():
-    node = leaf("loop: false\nverify:\n  type: human-review\n  prompt: approve step 1\ngate: human", AUTO)
-    assert [human.criterion.text for human in left_to_people(coverage(node, POLICY))] == ["approve step 1"]
+    node = leaf("loop: false\nverify:\n  type: human-review\n  prompt: approve step 1: Part 1\ngate: human", AUTO)
+    assert [human.criterion.text for human in left_to_people(coverage(node, POLICY))] == ["approve step 1: Part 1"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +250,7 @@ def test_what_changed_in_a_step_is_told():
     before = compiled("loop: until green\nmax_iterations: 3\nverify: pytest\ngate: human", front=ASKS).nodes
     now = compiled("loop: until green\nmax_iterations: 5\nverify: pytest -x", front=ASKS).nodes
     assert [line.partition("”, ")[2] for line in changes_of(before, now)] == [
-        *("criterion removed: approve step 1", "command added: pytest -x", "command removed: pytest"),
+        *("criterion removed: approve step 1: Part 1", "command added: pytest -x", "command removed: pytest"),
         *("attempts: at most 5 (was at most 3)", "gate: none (was human)"),
     ]
 
