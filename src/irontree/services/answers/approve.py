@@ -344,7 +344,7 @@ def standing_of(app: App, document: str, key: str, branch: str = "") -> Approval
     neither, or its source cannot be read now.
     """
     try:
-        wanted = wanted_for(app, document, branch, reads_only=True)
+        wanted = _wanted_now(app, document, branch)
     except NothingToDo:
         return "settled"
     except BranchUndecided as undecided:
@@ -354,6 +354,16 @@ def standing_of(app: App, document: str, key: str, branch: str = "") -> Approval
     if wanted.approved:
         return "settled"
     return "open" if key.startswith(question_key(wanted)) else "changed"
+
+
+def _wanted_now(app: App, document: str, branch: str) -> Proposal:
+    """What would be approved; a plan that was approved on another *branch* meanwhile is the one that counts."""
+    try:
+        return wanted_for(app, document, branch, reads_only=True)
+    except NotEligible:
+        if not branch:
+            raise
+        return wanted_for(app, document, reads_only=True)
 
 
 def _read_as(app: App, document: str) -> Intent:

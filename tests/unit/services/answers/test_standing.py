@@ -45,6 +45,7 @@ def test_where_the_branch_is_asked_for_another_branch_and_a_choice_elsewhere_are
     assert standing_of(scene.app, NAME, question_key(chosen), "isolated") == "open"
     approve(scene.app, chosen, chosen.name, "ada")
     assert standing_of(scene.app, NAME, key) == "settled"
+    assert standing_of(scene.app, NAME, question_key(chosen), "mine") == "settled", "whatever another form has chosen"
 
 
 @pytest.mark.parametrize("error", [EnvironmentRefused("HEAD is detached"), RemoteUnavailable("away")])
