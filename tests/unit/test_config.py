@@ -172,7 +172,17 @@ def test_any_path_of_the_repository_may_be_copied(path):
 
 
 @pytest.mark.parametrize(
-    "url", ["", "localhost", "ftp://host/api", "http://", "http:///api", "http://h/a b", "http://h:99999"]
+    "url",
+    [
+        "",
+        "localhost",
+        "ftp://host/api",
+        "http://",
+        "http:///api",
+        "http://h/a b",
+        "http://h\u200b/api",
+        "http://h:99999",
+    ],
 )
 def test_an_address_that_leads_to_no_server_is_refused(url):
     assert "line 1: `prefect.api_url`: " in refusal(f"prefect: {{api_url: '{url}'}}")
