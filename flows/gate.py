@@ -38,12 +38,13 @@ from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import show_tree, tell_asked, tell_story
 
-AskedFor = Literal["attempts", "transitions"] | Unit
+AskedFor = Literal["attempts", "transitions", "branch"] | Unit
 """What a form asks for in addition to a decision, a name and a note."""
 
 _FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
     "attempts": ("count", int, Field(1, ge=1, le=50, title="How many attempts, if you allow more")),
     "transitions": ("count", int, Field(10, ge=1, le=50, title="How many transitions, if you allow more")),
+    "branch": ("branch", str, Field("", title="The name of the branch, if it is another one")),
     **{
         unit: (
             "amount",
@@ -189,6 +190,13 @@ async def forget_answer(key: str) -> None:
     """Remove the answer stored under *key*, the one that `ask` returned: no replay may take it (again)."""
     async with get_client() as client:
         await client.delete_flow_run_input(_run_id(), f"suspended-{key}-response")
+
+
+async def keep_parameters(**given: str) -> None:
+    """Add to the parameters of this run, with which it starts again."""
+    async with get_client() as client:
+        before = (await client.read_flow_run(_run_id())).parameters
+        await client.update_flow_run(_run_id(), parameters={**before, **given})
 
 
 async def forget_answers_but_to(key: str | None) -> tuple[Mapping[str, Any], ...]:

@@ -377,7 +377,7 @@ def _settle(app: App, client: SyncPrefectClient, run: RunInfo, key: str) -> RunI
     """Restart or end the run if its question *key* is not asked any more; `None` if it still is."""
     if "document" not in run.parameters:
         return None if _is_asked(app, run, key) else reschedule(client, run.id)
-    match standing_of(app, str(run.parameters["document"]), key):
+    match standing_of(app, str(run.parameters["document"]), key, str(run.parameters.get("branch") or "")):
         case "settled":
             return supersede(client, run.id, "approved elsewhere: `irontree status` shows what became of it")
         case "changed":

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from irontree.domain.gates import name_in_key
+from irontree.domain.gates import asks_for_branch, name_in_key
 from irontree.domain.timestamps import moment, utc_text
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.server.connection import LOOPBACK_NAMES, ui_url
 from irontree.http_client import HttpError, UnusableAddress, open_client
-from irontree.services.questions.questions import Question, question_about_approval
+from irontree.services.questions.questions import Question, question_about_approval, question_about_branch
 from irontree.services.views.history import NEEDS_YOU, page_of_run
 
 PATIENCE_SECONDS: Final = 2.0
@@ -97,10 +97,17 @@ def credentials(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _approvals(runs: list[Any], ui: str) -> Iterator[Question]:
     for run in runs:
-        state, document = run.get("state") or {}, run.get("parameters", {}).get("document")
-        key = str((state.get("state_details") or {}).get("pause_key"))
-        name = name_in_key(key)
-        if name and document:
-            since = moment(state.get("timestamp"))
-            asked = question_about_approval(str(document), key, name, utc_text(since) if since else None)
+        if asked := _asked(run.get("state") or {}, run.get("parameters", {})):
             yield replace(asked, form_url=page_of_run(ui, run["id"]))
+
+
+def _asked(state: Mapping[str, Any], given: Mapping[str, Any]) -> Question | None:
+    """What a run in this state, with these parameters, asks: an approval, or the branch that comes before it."""
+    document, key = str(given.get("document") or ""), str((state.get("state_details") or {}).get("pause_key"))
+    began = moment(state.get("timestamp"))
+    since, name = utc_text(began) if began else None, name_in_key(key)
+    if document and asks_for_branch(key):
+        return question_about_branch(document, key, since)
+    if document and name:
+        return question_about_approval(document, key, name, since, str(given.get("branch") or ""))
+    return None

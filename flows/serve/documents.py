@@ -1,4 +1,4 @@
-"""What the page that starts `intake` says about its one field: which documents are there, by their paths."""
+"""What the page that starts `intake` says about its first field: which documents are there, by their paths."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def deployments_of(app: App) -> tuple[Served, ...]:
             slug=schedules[flow][1] if flow in schedules else None,
             scheduled=nightly if flow == "intake" else {},
             tags=tuple(tags(app)),
-            asked={"document": about_documents(documents)} if flow == "intake" else {},
+            asked={"document": about_documents(documents), "branch": {"title": "Branch"}} if flow == "intake" else {},
         )
         for flow, description in FLOWS.items()
     )

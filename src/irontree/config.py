@@ -52,6 +52,7 @@ from irontree.domain.settings import (
     WebAddress,
     approved_gates,
     approved_places,
+    unshown_settings,
 )
 from irontree.domain.text import nearest
 from irontree.domain.values import FROM_FILE, Section
@@ -74,17 +75,14 @@ def _checks(value: object) -> object:
     return tuple({"name": item, "run": item} if isinstance(item, str) else item for item in value)
 
 
-_TEXTS = {"type": "array", "items": {"type": "string"}}
-_CHECK = {
-    "type": "object",
-    "required": ["name", "run"],
-    "properties": {"name": {"type": "string"}, "run": {"type": "string"}},
-}
-Words = Annotated[tuple[str, ...], BeforeValidator(_words), WithJsonSchema({"anyOf": [{"type": "string"}, _TEXTS]})]
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+_CHECK = {"type": "object", "required": ["name", "run"], "properties": {"name": _TEXT, "run": _TEXT}}
+Words = Annotated[tuple[str, ...], BeforeValidator(_words), WithJsonSchema({"anyOf": [_TEXT, _TEXTS]})]
 CheckCommands = Annotated[
     tuple[Shell, ...],
     BeforeValidator(_checks),
-    WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, _CHECK]}}),
+    WithJsonSchema({"type": "array", "items": {"anyOf": [_TEXT, _CHECK]}}),
 ]
 
 
@@ -424,8 +422,9 @@ def _validated(document: Any, name: str, given: Collection[str] = ()) -> Config:
         found = error.errors(include_url=False)
         lines = [f"{_place(document, item['loc'], name, given)}{_what(item)}" for item in found]
         raise ConfigRefused("\n".join(lines), remedy="`irontree config schema` lists every key") from error
-    if "\\u0000" in config.model_dump_json():
-        raise ConfigRefused(f"{name}: a value holds a NUL character", remedy="no command and no path can have one")
+    if hidden := dict(unshown_settings(config.model_dump(by_alias=True, exclude_unset=True))):
+        lines = [f"{_place(document, location, name, given)}{what}" for location, what in hidden.items()]
+        raise ConfigRefused("\n".join(lines), remedy="an approval shows every setting in full, so that it can be read")
     return config
 
 

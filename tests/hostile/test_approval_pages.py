@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from irontree.cli.console import Console, show_markdown
 from irontree.domain.comments import foreign, plain
-from irontree.domain.text import inert, unmarked
+from irontree.domain.text import inert, piped, unmarked
 from irontree.rendering import JinjaRenderer
 from irontree.services.record import summary
 from tests.support.views import TEMPLATES, case
@@ -150,6 +150,13 @@ def test_nothing_is_taken_from_what_is_shown(text):
     line = " ".join(text.split())
     for forge in (True, False):
         assert unmarked(inert(line, forge=forge)).replace("&lt;", "<").replace("&grave;", "`") == line
+
+
+def test_behind_a_pipe_an_image_in_a_name_stays_text_and_commands_are_as_they_are():
+    name, command = inert("![x](http://a.example/x.png) and [y](http://a.example)"), "`[ a ] || ! ![ b ]`"
+    text = piped(f"- {name}: {command}")
+    assert text == rf"- !\[x](http://a.example/x.png) and [y](http://a.example): {command}"
+    assert "<img" not in MarkdownIt().render(text)
 
 
 @given(PIECES)

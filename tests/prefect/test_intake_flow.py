@@ -8,15 +8,21 @@ import pytest
 from prefect.schedules import Cron
 from prefect.states import Crashed, Scheduled
 
+from irontree.domain.halt import BRANCH
 from irontree.flows.intake import CHANGED_SINCE, intake
 from irontree.flows.runs.recovery import go_on_approving, newest_run, wake_overtaken
 from irontree.flows.runs.runs import tags
 from irontree.flows.serve.approvals import asked_approvals
 from irontree.flows.server.connection import ui_url
+from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import propose
+from irontree.services.questions.commands import answers_to
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, make_toy, wait_until
+from tests.support.hotl import workflow
+from tests.support.repositories import git
 
+FILE = "hotl-workflow-rate.md"
 APPROVE = "approve this revision and start the loop"
 
 
@@ -145,6 +151,80 @@ def test_an_approval_that_another_one_overtook_is_asked_for_again_as_it_is_now(t
     assert "it is really there" in toy.asked(asking).description, "it is in the difference now"
     assert len(toy.app.plans.revisions()) == 1
     assert toy.loop(loop_id).is_open
+
+
+@pytest.fixture
+def undecided(toy):
+    """A workflow file that says nothing of a branch, in a checkout on a feature branch; and the run that asks."""
+    git(toy.root, "switch", "-q", "-c", "feature/x")
+    (toy.root / FILE).write_text(workflow("loop: false", front="risk_level: low\ndirty_worktree: allow"))
+    run_id = start(toy, FILE)
+    assert toy.drive(run_id, intake).name == "Suspended"
+    return run_id
+
+
+def listed(toy, api_url):
+    server = {"PREFECT_API_URL": api_url, "PREFECT_API_AUTH_STRING": os.environ["PREFECT_API_AUTH_STRING"]}
+    [asked] = asked_approvals(toy.id, server)
+    return asked
+
+
+def commands(asked):
+    return [command for _, command in answers_to(asked)]
+
+
+def test_the_branch_of_a_workflow_file_is_asked_for_and_then_the_approval_on_it(toy, undecided, api_url):
+    form = toy.asked(undecided)
+    assert "you are on feature/x" in form.description
+    isolated, here, other, decline = form.choices
+    assert (here[:5], other[:5], decline) == ("here:", "NAME:", "do not approve")
+    asked = listed(toy, api_url)
+    assert (asked.document, asked.rule, asked.key) == (FILE, BRANCH, form.key)
+    task = f"irontree task {FILE} --branch"
+    assert commands(asked) == [f"{task} isolated", f"{task} here", f"{task} NAME"]
+
+    toy.answer(undecided, other, branch=" ")
+    assert toy.drive(undecided, intake).name == "Suspended"
+    assert "**Not taken:** another branch was chosen, and its name was left out" in toy.asked(undecided).description
+    toy.answer(undecided, isolated)
+    assert toy.drive(undecided, intake).name == "Suspended"
+    assert "`hotl/rate`" in toy.asked(undecided).description
+    assert not toy.asked(undecided).description.startswith("**Not taken:**")
+    asked = listed(toy, api_url)
+    assert asked.revision == propose(toy.app, toy.root / FILE, branch="isolated").name
+    assert commands(asked) == [f"{task} isolated --approve {asked.revision}"]
+
+    toy.answer(undecided, APPROVE)
+    assert toy.drive(undecided, intake).name == "Approved"
+    assert toy.plan().policy.publish.target_branch == "hotl/rate"
+
+
+def test_declined_where_the_branch_is_asked_for_nothing_is_written(toy, undecided):
+    toy.answer(undecided, "do not approve")
+    assert toy.drive(undecided, intake).name == "Declined"
+    assert toy.app.plans.revisions() == ()
+
+
+def test_a_form_that_asks_for_the_branch_ends_once_a_command_has_chosen_and_follows_the_checkout(toy, undecided):
+    assert wake_overtaken(toy.app) == ()
+    git(toy.root, "switch", "-q", "-c", "feature/y")
+    assert [run.state_name for run in wake_overtaken(toy.app)] == ["Rescheduled"]
+    assert toy.drive(undecided, intake).name == "Suspended"
+    assert "you are on feature/y" in toy.asked(undecided).description
+
+    chosen = propose(toy.app, toy.root / FILE, branch="here")
+    with toy.app.driver.hold("publish"):
+        approve(toy.app, chosen, chosen.name, "ada")
+    assert [(run.id, run.state_name) for run in wake_overtaken(toy.app)] == [(undecided, "Superseded")]
+
+
+def test_a_branch_that_is_given_with_the_run_is_not_asked_for(toy, undecided):
+    parameters = {"repository": str(toy.root), "document": FILE, "branch": "mine"}
+    toy.answer(undecided, "do not approve")
+    toy.drive(undecided, intake)
+    run_id = toy.client.create_flow_run_from_deployment(toy.deployment("intake"), parameters=parameters).id
+    assert toy.drive(run_id, intake).name == "Suspended"
+    assert "`mine`" in toy.asked(run_id).description
 
 
 @pytest.mark.parametrize("document", ["nowhere.md", "../SPEC.md"])

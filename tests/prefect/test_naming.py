@@ -45,7 +45,7 @@ def test_deployments_are_called_after_flow_and_folder_and_keep_their_name(tmp_pa
     found = registered(toy)
     assert found.keys() == {f"{flow}-{name}" for flow in FLOWS}
     asked = found[f"intake-{name}"].parameter_openapi_schema
-    assert asked["properties"].keys() == {"document"}, "a page asks for nothing that is known"
+    assert asked["properties"].keys() == {"document", "branch"}, "a page asks for nothing that is known"
     assert (asked["required"], found[f"intake-{name}"].parameters["document"]) == (["document"], "SPEC.md")
     namesake = toy_at(tmp_path / "two" / name, client)
     assert registered(namesake).keys() == {f"{flow}-{name}-{namesake.id[:6]}" for flow in FLOWS}

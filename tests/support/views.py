@@ -478,6 +478,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "comments/not-taken.md": answer,
     "comments/counted.md": lambda text: {"marker": MARKER, "command": text, "so_far": text, "edited": text},
     "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
+    "forms/branch.md": lambda text: {"document": text, "refusal": text, "where": text},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,
     "artifacts/needs-you.md": needs_you,

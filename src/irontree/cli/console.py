@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from irontree.cli.output import OutputBlock, plain, with_commands
-from irontree.domain.text import one_line, printable, unmarked
+from irontree.domain.text import one_line, piped, printable, unmarked
 from irontree.errors import IrontreeError, RequirementsRefused
 
 _FAINT: Final = "\x1b[2m"
@@ -146,9 +146,12 @@ def _plain_value(value: Any) -> Any:
 
 
 def show_markdown(console: Console, text: str) -> None:
-    """Render *text* on a terminal, print it as it is elsewhere; control sequences and marks of ours are removed."""
+    """Render *text* on a terminal, print it as it is elsewhere; control sequences and marks of ours are removed.
+
+    No image is made of what somebody wrote, where that is read as Markdown.
+    """
     if not console.draws:
-        console.write(f"{unmarked(printable(text))}\n")
+        console.write(f"{piped(printable(text))}\n")
         return
     from rich.console import Console as RichConsole  # not where text is piped
     from rich.markdown import Markdown

@@ -30,7 +30,7 @@ from irontree.ports import Blocker
 from irontree.repository.git import require_new_git
 from irontree.services.consistency.audit import audit
 from irontree.services.execution.trial import top_level
-from irontree.services.record import read_world
+from irontree.services.record import World, read_world
 from irontree.services.views.checkout import lagging, not_part_of_work, targets, unpushed
 from irontree.services.views.overview import backup_trouble
 from irontree.services.work.preflight import blockers_of, forge_blockers, require_agent, tracker_blockers
@@ -240,7 +240,14 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     yield from _place(app, policy.place, found)
     if not found:
         where = f"{policy.publish.remote or 'no remote:'} {policy.publish.target_branch}"
-        yield Examined("good", "checkout", f"ready; code goes to {where}")
+        yield Examined("good", "checkout", f"ready; code goes to {where}{_own_branches(world)}")
+
+
+def _own_branches(world: World) -> str:
+    """Where the unfinished work of plans goes that have a branch of their own, such as those of workflow files."""
+    at_work = (plan for key, plan in world.plans.items() if not world.is_done(key) and key not in world.cancelled)
+    own = {plan.spec_path: plan.policy.publish.target_branch for plan in at_work if plan.policy.publish.merge_into}
+    return "".join(f"; that of {path} to {branch}" for path, branch in own.items())
 
 
 def _place(app: App, place: PlaceSpec, found: Sequence[Blocker]) -> Iterator[Examined]:

@@ -6,73 +6,114 @@ Commands, output and files are upstream's. Exit codes: 0 done, 1 anything else, 
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from irontree.domain.text import printable
-from irontree.domain.workflow import run as model
-from irontree.domain.workflow.checkout import HOME, REPORTS, ExecutionRoot
-from irontree.domain.workflow.reading import MOST_BYTES, WrittenWorkflow, read
-from irontree.domain.workflow.report import render, step_list, summary
-from irontree.domain.workflow.verify import ArtifactCheck, Outcome, ShellCheck, judge
-from irontree.domain.workflow.workflow import Workflow, interpret
-from irontree.errors import EnvironmentRefused, IrontreeError, Refused
-from irontree.files import read_bytes
-from irontree.store.hotl_runs import HotlRuns, located, require_own, to_json
+from irontree.cli import hotl_commands as commands
+from irontree.cli.hotl_commands import FAILED, OK, Misused, say, tell
+from irontree.errors import IrontreeError
 
-OK: Final = 0
-FAILED: Final = 1
 INTERRUPTED: Final = 130
-RUN_ID: Final = "HOTL_RUN_ID"
-USAGE: Final = """\
-usage: hotl-rt <command> [args]
+_HELP: Final = ("--help", "-h")
 
-commands:
+
+class Command(NamedTuple):
+    """What runs a command, what the usage says of it, and how many words it takes."""
+
+    run: Callable[[list[str]], int]
+    usage: str
+    fewest: int = 0
+    most: int = 1000
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "init": Command(
+        commands.run_init,
+        """\
   init <workflow-file> [--executor-mode <mode>] [--repo-root <path>]
        [--execution-root <path>] [--source-workflow-path <path>]
        [--worktree-path <path>] [--branch <name>] [--source-branch <name>]
        [--source-head <commit>]         Begin a run of a workflow file; what is
                                         not given is as `prepare` had it
+""",
+        fewest=1,
+    ),
+    "step": Command(
+        commands.run_step,
+        """\
   step <N> start [--run-id <run-id>]    Begin step N, or its next attempt
   step <N> verify [--run-id <run-id>]   Run its checks: it is done, failed or blocked
   step <N> retry [--run-id <run-id>]    Let a failed or blocked step be tried again
   step <N> block --reason "..." [--run-id <run-id>]
                                         Stop at step N for a reason
+""",
+        fewest=2,
+    ),
+    "gate": Command(
+        commands.run_gate,
+        """\
   gate <N> <approved|rejected> [--mode auto|human] [--run-id <run-id>]
                                         Record the decision of a gate or review
+""",
+        fewest=2,
+    ),
+    "finalize": Command(
+        commands.run_finalize,
+        """\
   finalize [--json] [--run-id <run-id>] End the run, print its summary
+""",
+    ),
+    "summary": Command(
+        commands.run_summary,
+        """\
   summary <run-id> [--json]             Print the summary of any run
+""",
+        fewest=1,
+    ),
+    "log-decision": Command(
+        commands.run_log_decision,
+        """\
   log-decision <json>                   Append a line to decision_log_path of
                                         .hotl/config.yml; nothing without it
+""",
+    ),
+    "lint": Command(
+        commands.run_lint,
+        """\
   lint <file>                           Name every mistake in a workflow file
                                         or design document
+""",
+        fewest=1,
+        most=1,
+    ),
+    "prepare": Command(
+        commands.run_prepare,
+        """\
   prepare <workflow-file> [--executor-mode <mode>]
                                         Make the branch and worktree of a workflow
+""",
+        fewest=1,
+    ),
+    "locate": Command(
+        commands.run_locate,
+        """\
   locate [--workflow <file>] [--run-id <run-id>] [--all]
                                         List runs here and in all worktrees
+""",
+    ),
+    "render": Command(
+        commands.run_render,
+        """\
   render --platform <codex|claude|cline> <summary-json>
                                         Show a summary; - reads it from stdin
-"""
-_INIT: Final = (
-    *("--executor-mode", "--repo-root", "--execution-root", "--source-workflow-path", "--worktree-path", "--branch"),
-    *("--source-branch", "--source-head"),
-)
-_HELP: Final = ("--help", "-h")
-_VERIFYING: Final = "HOTL_RT_VERIFYING"
-"""The steps whose checks are running above this process, one a line: a check that verifies its own would never end."""
-_LOCATED: Final = (
-    *("run_id", "status", "current_step", "total_steps", "branch", "executor_mode", "last_update", "workflow_path"),
-    *("source_workflow_path", "repo_root", "execution_root", "worktree_path", "report_path"),
-)
-_ENDED: Final = ("completed", "abandoned")
-_DECISION_LOG: Final = re.compile(r"^decision_log_path:(.*)$", re.MULTILINE)
+""",
+        fewest=3,
+        most=3,
+    ),
+}
+USAGE: Final = "usage: hotl-rt <command> [args]\n\ncommands:\n" + "".join(each.usage for each in COMMANDS.values())
 
 
 def entry() -> None:
@@ -101,397 +142,46 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _failed(message: str, remedy: str = "") -> int:
-    _tell(f"ERROR: {message}")
+    tell(f"ERROR: {message}")
     if remedy:
-        _tell(f"       {remedy}")
+        tell(f"       {remedy}")
     return FAILED
-
-
-def _say(text: str) -> None:
-    print(printable(text))
-
-
-def _print_json(data: object) -> None:
-    print(to_json(data), end="")
-
-
-def _tell(text: str) -> None:
-    print(printable(text), file=sys.stderr)
 
 
 def _dispatch(words: list[str]) -> int:
     if not words:
-        _say(USAGE.rstrip())
+        say(USAGE.rstrip())
         return FAILED
     command, *rest = words
     if command in (*_HELP, "help"):
-        _say(USAGE.rstrip())
+        say(USAGE.rstrip())
         return OK
     if command not in COMMANDS:
-        _tell(f"ERROR: Unknown command: {command}")
-        _say(USAGE.rstrip())
+        tell(f"ERROR: Unknown command: {command}")
+        say(USAGE.rstrip())
         return FAILED
     if _asks_for_help(rest):
-        _say(_usage_of(command))
+        say(_usage_of(command))
         return OK
-    run, fewest, most = COMMANDS[command]
-    return run(rest) if fewest <= len(rest) <= most else _usage(command)
+    return _run(command, rest)
+
+
+def _run(command: str, words: list[str]) -> int:
+    known = COMMANDS[command]
+    try:
+        if known.fewest <= len(words) <= known.most:
+            return known.run(words)
+    except Misused as error:
+        if error.message:
+            tell(f"ERROR: {error.message}")
+    tell(_usage_of(command))
+    return FAILED
+
+
+def _usage_of(command: str) -> str:
+    return f"usage: hotl-rt {COMMANDS[command].usage.strip()}"
 
 
 def _asks_for_help(words: Sequence[str]) -> bool:
     """Whether the first or last word does; the value of an option does not."""
     return bool(words) and (words[0] in _HELP or (words[-1] in _HELP and not words[-2].startswith("-")))
-
-
-def _usage_of(command: str) -> str:
-    """What the usage says of a command."""
-    found = re.findall(rf"^  {command} .*\n(?: {{4,}}.*\n)*", USAGE, re.MULTILINE)
-    return f"usage: hotl-rt {''.join(found).strip()}"
-
-
-# --- The command line
-
-
-def _options(words: Sequence[str], what: str, valued: Iterable[str], flags: Iterable[str] = ()) -> dict[str, str]:
-    """The options among *words*, of which nothing else may be there. Raises Refused."""
-    found: dict[str, str] = {}
-    left = iter(words)
-    for word in left:
-        if word in flags:
-            found[word] = word
-        elif word in valued:
-            value = next(left, None)
-            if value is None:
-                raise Refused(f"{word} needs a value")
-            found[word] = value
-        else:
-            raise Refused(f"Unknown option for {what}: {word}")
-    return found
-
-
-def _usage(command: str) -> int:
-    _tell(_usage_of(command))
-    return FAILED
-
-
-def _number(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,6}", text):
-        raise Refused(f"The step number must be a whole number, got: {text}")
-    return int(text)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _chosen(options: Mapping[str, str]) -> tuple[HotlRuns, Path]:
-    runs = HotlRuns(Path.cwd())
-    return runs, runs.choose(options.get("--run-id", os.environ.get(RUN_ID, "")))
-
-
-def _record(runs: HotlRuns, path: Path, decide: Callable[[model.Run], model.Change]) -> model.Change:
-    """Record what is decided, and with `progress: verbose` show where all steps are."""
-    change = runs.change(path, decide)
-    preferences = _preferences(change.run)
-    if preferences and preferences.verbose:
-        _tell(step_list(change.run).rstrip())
-    return change
-
-
-# --- Workflow files
-
-
-def _file(name: str) -> Path:
-    """An absolute path in a folder without links, as upstream has it."""
-    path = Path(name)
-    return path.parent.resolve() / path.name
-
-
-def _text(path: Path, shown: str) -> str | None:
-    """The text of a file; None if there is none. Raises Refused for one that is too large to be meant."""
-    data = read_bytes(path, MOST_BYTES) if path.is_file() else None
-    if data and len(data) > MOST_BYTES:
-        raise Refused(f"{shown} has more than {MOST_BYTES} bytes")
-    return None if data is None else data.decode("utf-8", "replace")
-
-
-def _read_workflow(path: Path, shown: str) -> WrittenWorkflow:
-    text = _text(path, shown)
-    if text is None:
-        raise Refused(f"Workflow file not found: {shown}")
-    return read(text)
-
-
-def _interpreted(written: WrittenWorkflow) -> Workflow:
-    """Raises Refused for what a run could not keep: `document-lint.sh` would say the same."""
-    workflow, found = interpret(written)
-    if found.errors:
-        raise Refused("\n".join(f"{each.what} (line {each.line})" for each in sorted(found.errors)))
-    return workflow
-
-
-def _preferences(run: model.Run) -> Workflow | None:
-    """What the file says now of reports and progress; None if it cannot be read any more."""
-    try:
-        written = _read_workflow(Path(run.workflow_path), run.workflow_path)
-    except IrontreeError:
-        return None
-    return interpret(written)[0]
-
-
-# --- Runs
-
-
-def run_init(words: list[str]) -> int:
-    """Begin a run: its state, its report; prints its id. What is not given is as `prepare` had it."""
-    options = _options(words[1:], "init", _INIT)
-    path = _file(words[0])
-    workflow = _interpreted(_read_workflow(path, words[0]))
-    if not workflow.steps:
-        raise Refused("No steps found in workflow")
-    here = Path.cwd().resolve()
-    runs = HotlRuns(here)
-    given = runs.prepared(str(path)) | {_key(option): value for option, value in options.items() if value}
-    root = given.get("execution_root") or str(here)
-    worktree = given.get("worktree_path", "")
-    place = model.Place(
-        str(path),
-        str(_file(given.get("source_workflow_path") or str(path))),
-        given.get("repo_root") or str(_repository(here)),
-        root,
-        f"{root}/{REPORTS}",
-        "" if worktree == "null" else worktree,
-        given.get("branch", ""),
-        given.get("executor_mode") or model.LOOP,
-        {key: given[key] for key in ("source_branch", "source_head") if key in given},
-    )
-    times = (_now() + timedelta(seconds=more) for more in range(24 * 60 * 60))
-    _say(runs.begin(lambda: model.begin(workflow, place, next(times))).run_id)
-    return OK
-
-
-def _key(option: str) -> str:
-    return option.removeprefix("--").replace("-", "_")
-
-
-def _repository(folder: Path) -> Path:
-    """The top of the repository that *folder* is in, or the folder itself; git is not needed to find it."""
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
-
-
-def run_step(words: list[str]) -> int:
-    """Move a step: start, verify, retry, block."""
-    number, action, *rest = words
-    if action not in ("start", "verify", "retry", "block"):
-        _tell(f"ERROR: Unknown step action: {action}")
-        return _usage("step")
-    reasons = ("--reason",) if action == "block" else ()
-    options = _options(rest, "block" if reasons else f"step {action}", ("--run-id", *reasons))
-    if reasons and not options.get("--reason"):
-        raise Refused("--reason is required for block")
-    runs, path = _chosen(options)
-    at = _number(number)
-    match action:
-        case "verify":
-            return _verify(runs, path, at)
-        case "start":
-            change = _record(runs, path, lambda run: model.start(run, at, _now()))
-        case "retry":
-            change = _record(runs, path, lambda run: model.retry(run, at, _now()))
-        case _:
-            change = _record(runs, path, lambda run: model.block(run, at, options["--reason"], _now()))
-    _say(change.said)
-    return OK
-
-
-def _verify(runs: HotlRuns, path: Path, number: int) -> int:
-    """Run the checks without a lock, then record what they came to, if the step is still the one that was looked at."""
-    run = runs.read(path)
-    require_own(run)
-    step = model.to_verify(run, number)
-    verifying, above = f"{path.resolve()} {number}", os.environ.get(_VERIFYING, "").splitlines()
-    if verifying in above:
-        what = f"A check of step {number} verifies that step itself: it would never end"
-        raise Refused(what, remedy=f"take `hotl-rt step {number} verify` out of its checks")
-    environment = {**os.environ, _VERIFYING: "\n".join((*above, verifying))}
-    outcome = judge(step.checks, partial(_check, environment))
-    preferences = _preferences(run)
-    full = bool(preferences and preferences.full_report)
-    change = _record(runs, path, lambda now: model.verified(now, step, outcome, _now(), full=full))
-    _say(change.said)
-    if outcome.end == "fail":
-        what, remedy = model.failure(change.run.step(number), outcome, change.run.report_path)
-        _tell(f"{what}\n       {remedy}")
-    return OK if change.well else FAILED
-
-
-def _check(environment: Mapping[str, str], check: ShellCheck | ArtifactCheck) -> Outcome:
-    if isinstance(check, ArtifactCheck):
-        from irontree.checks.artifact import judge_artifact
-
-        return judge_artifact(check, Path.cwd())
-    from irontree.checks.shell import run_apart
-
-    return run_apart(check.command, Path.cwd(), environment)
-
-
-def run_gate(words: list[str]) -> int:
-    """Record a decision."""
-    number, decision, *rest = words
-    options = _options(rest, "gate", ("--mode", "--run-id"))
-    runs, path = _chosen(options)
-    at, mode = _number(number), options.get("--mode", "human")
-    _say(_record(runs, path, lambda run: model.decide(run, at, decision, mode, _now())).said)
-    return OK
-
-
-def run_finalize(words: list[str]) -> int:
-    """End the run; prints its summary whatever it came to."""
-    runs, path = _chosen(_options(words, "finalize", ("--run-id",), ("--json",)))
-    change = _record(runs, path, lambda run: model.finalize(run, _now()))
-    if change.said and not any(step.status in ("failed", "blocked") for step in change.run.steps):
-        _tell(f"not completed: {change.said}")
-    _print_json(summary(change.run))
-    return OK
-
-
-def run_summary(words: list[str]) -> int:
-    """Print the summary of a run; changes nothing."""
-    _options(words[1:], "summary", (), ("--json",))
-    runs = HotlRuns(Path.cwd())
-    path = runs.state_file(words[0])
-    if path is None:
-        known = [each.stem for each in runs.states] or ["  (none)"]
-        raise Refused("\n".join((f"No state found for run: {words[0]}", "Available runs:", *known)))
-    _print_json(summary(runs.read(path)))
-    return OK
-
-
-def run_log_decision(words: list[str]) -> int:
-    """Append a decision to the configured file; nothing if none is configured."""
-    if len(words) != 1:
-        _tell("ERROR: log-decision requires a JSON argument")
-        return _usage("log-decision")
-    config = read_bytes(Path(HOME, "config.yml"), MOST_BYTES)
-    found = _DECISION_LOG.search((config or b"").decode("utf-8", "replace"))
-    target = found[1].partition(" #")[0].strip().strip("\"'") if found else ""
-    if target and target not in ("null", "~"):
-        path = Path(target)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(f"{words[0]}\n")
-    return OK
-
-
-# --- Files and folders
-
-
-def run_lint(words: list[str]) -> int:
-    """Name every mistake on stderr."""
-    from irontree.domain.workflow.lint import document_type, lint
-
-    path = Path(words[0])
-    document, text = document_type(words[0]), _text(path, words[0])
-    if text is None:
-        _tell(f"FAIL: File not found: {words[0]}")
-        return FAILED
-    if document is None:
-        _tell(f"SKIP: {path.name} is not a HOTL design doc or workflow file")
-        return OK
-    found = lint(text, document)
-    for warning in found.warnings:
-        _tell(f"WARN: {warning}")
-    for error in found.errors:
-        _tell(f"FAIL: {error}")
-    if found.errors:
-        _tell(f"LINT FAILED: {len(found.errors)} error(s) in {path.name}")
-        return FAILED
-    _say(f"LINT PASSED: {path.name}")
-    return OK
-
-
-def run_prepare(words: list[str]) -> int:
-    """Make what the workflow is to be worked on in, and print where that is."""
-    from irontree.domain.workflow.lint import lint_written
-    from irontree.domain.workflow.root import choose_root, require_mode
-    from irontree.repository.worktrees import git_in, look_at, make_ready
-
-    options = _options(words[1:], "prepare", ("--executor-mode",))
-    path = _file(words[0])
-    written = _read_workflow(path, words[0])
-    workflow, _ = interpret(written)
-    require_mode(workflow)
-    errors = lint_written(written).errors
-    if errors:
-        raise Refused(
-            "\n".join((f"{words[0]} has mistakes:", *errors)),
-            remedy="Put them right, then run it again. To look for them alone: hotl-rt lint",
-        )
-    git = git_in(Path.cwd(), os.environ)
-    root = choose_root(workflow, str(path), look_at(git), options.get("--executor-mode") or model.LOOP)
-    make_ready(git, root)
-    if root.told:
-        _tell(root.told)
-    _remember(root)
-    _print_json(root.as_json())
-    return OK
-
-
-def _remember(root: ExecutionRoot) -> None:
-    """Keep what is printed for the run that begins there; the worktree is made, so nothing stops it any more."""
-    if not root.source_head:
-        return
-    try:
-        HotlRuns(Path(root.execution_root)).remember(root.as_json())
-    except EnvironmentRefused as error:
-        _tell(f"WARNING: {error.message}\n         Give `hotl-rt init` what is printed here as its options.")
-
-
-def run_locate(words: list[str]) -> int:
-    """List the runs of this repository, the newest first; those that have ended only with `--all`."""
-    from irontree.repository.worktrees import git_in, roots
-
-    options = _options(words, "locate", ("--workflow", "--run-id"), ("--all",))
-    workflow = str(_file(options["--workflow"])) if options.get("--workflow") else ""
-    found = [run for root in roots(git_in(Path.cwd(), os.environ)) for run in located(root, _LOCATED)]
-    shown = [
-        run
-        for run in found
-        if ("--all" in options or run["status"] not in _ENDED)
-        and run["run_id"] == options.get("--run-id", run["run_id"])
-        and (not workflow or workflow in (run["workflow_path"], run["source_workflow_path"]))
-    ]
-    _print_json(sorted(shown, key=lambda run: str(run["last_update"]), reverse=True))
-    return OK
-
-
-def run_render(words: list[str]) -> int:
-    """Show a summary for a chat."""
-    option, platform, name = words
-    if option != "--platform":
-        return _usage("render")
-    path = Path("/dev/stdin" if name == "-" else name)
-    if not path.exists():
-        raise Refused(f"Summary JSON not found: {name}")
-    try:
-        shown = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise Refused(f"{name} is no JSON: {error}") from error
-    print(render(shown, platform), end="")
-    return OK
-
-
-_ANY: Final = 1000
-COMMANDS: Final[Mapping[str, tuple[Callable[[list[str]], int], int, int]]] = {
-    "init": (run_init, 1, _ANY),
-    "step": (run_step, 2, _ANY),
-    "gate": (run_gate, 2, _ANY),
-    "finalize": (run_finalize, 0, _ANY),
-    "summary": (run_summary, 1, _ANY),
-    "log-decision": (run_log_decision, 0, _ANY),
-    "lint": (run_lint, 1, 1),
-    "prepare": (run_prepare, 1, _ANY),
-    "locate": (run_locate, 0, _ANY),
-    "render": (run_render, 3, 3),
-}
-"""What runs a command, and how many words it takes."""

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.panel import Panel
 
 from irontree.app import App
-from irontree.domain.text import printable
+from irontree.domain.text import printable, unmarked
 from irontree.errors import IrontreeError, in_words
 from irontree.flows.server.connection import strip
 from irontree.processes.containers import without_credentials
@@ -35,8 +35,10 @@ class Look(NamedTuple):
 
 
 def show_text(console: Console, title: str, text: str) -> None:
-    """Show a piece of Markdown in a frame."""
-    console.print(Panel(Markdown(printable(text), hyperlinks=False), title=escape(title), border_style="yellow"))
+    """Show a piece of Markdown in a frame; the marks are needed until it is parsed, and none is copied from it."""
+    with console.capture() as drawn:
+        console.print(Panel(Markdown(printable(text), hyperlinks=False), title=escape(title), border_style="yellow"))
+    console.file.write(unmarked(drawn.get()))
 
 
 def looks_at(app: App, question: Question) -> tuple[Look, ...]:

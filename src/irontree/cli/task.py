@@ -129,7 +129,7 @@ def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
 def _of_document(context: Context, app: App, document: Path) -> Proposal:
     """What the document proposes; at a terminal, somebody is asked for the branch of a workflow if that is open."""
     try:
-        return _on_branch(context, app, document, context.options.branch)
+        return _on_branch(context, app, document, context.options.branch or "")
     except BranchUndecided as undecided:
         if context.options.json or not sys.stdin.isatty():
             raise
@@ -188,8 +188,10 @@ def _show_prompts(context: Context, app: App, proposal: Proposal) -> int:
 def _require_fit(options: argparse.Namespace, *, of_issues: bool) -> None:
     if of_issues and (options.keep_removed or options.reopen_changed):
         raise UsageError("--keep-removed and --reopen-changed are for the changes of a document: leave them out")
-    if of_issues and options.branch:
+    if of_issues and options.branch is not None:
         raise UsageError("--branch says where a workflow file is worked on: leave it out")
+    if options.branch == "":
+        raise UsageError("--branch needs a value: isolated, here, or the name of a new branch")
     if options.json and not (options.plan or options.what_if):
         raise UsageError("--json goes with --plan or --what-if")
     if options.prompts and (not options.plan or options.json):
@@ -344,7 +346,6 @@ VERBS: Final = {
         argument(
             "--branch",
             metavar="BRANCH",
-            default="",
             help="of a workflow file: isolated (a new hotl/SLUG), here (the branch you are on), or a new NAME",
         ),
         *FOLLOWED,

@@ -367,12 +367,12 @@ _BLANK: Final = FILLERS + "\N{BRAILLE PATTERN BLANK}"
 _FOR_BASH: Final = frozenset("\n\t")
 
 
-def unshown(command: str) -> tuple[str, str] | None:
-    """What an approval would not show of a command, and what to do: it names all that runs (R6)."""
-    hidden = next((c for c in command if c in _BLANK or not (c.isprintable() or c in _FOR_BASH)), None)
+def unshown(text: str) -> tuple[str, str] | None:
+    """What an approval would not show of a command or setting, and what to do: it names all that runs (R6)."""
+    hidden = next((c for c in text if c in _BLANK or not (c.isprintable() or c in _FOR_BASH)), None)
     if hidden:
-        return f"a command with the invisible character U+{ord(hidden):04X}", "Remove it"
-    if without_secrets(command) != command:
-        what = "a command that looks as if it held a secret, which an approval would not show"
-        return what, "Let it read that from a variable"
+        return f"the invisible character U+{ord(hidden):04X}", "Remove it, or put the command into a script"
+    if without_secrets(text) != text:
+        what = "what looks like a secret, which an approval would not show"
+        return what, "Let it be read from a variable of the environment, or by a script"
     return None

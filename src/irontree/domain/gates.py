@@ -109,6 +109,7 @@ NAME_DIGITS: Final = 16
 NAME: Final = re.compile(rf"[0-9a-f]{{{NAME_DIGITS},64}}")
 """What names an approval: the first 16 hex digits of a digest over all that it covers, or more of them (R6)."""
 _EARLIER: Final = r"[0-9a-f]{8}-[0-9a-f]{8}(?:-[0-9a-f]{8})?"
+_BRANCH: Final = "branch-"
 _KEY: Final = re.compile(rf"intake-([0-9a-f]{{{NAME_DIGITS}}}|{_EARLIER})")
 
 
@@ -153,6 +154,16 @@ def name_in_key(key: str) -> str | None:
     """The name that an approval has to give, from the question's key; `None` if it asks for no approval."""
     found = _KEY.match(key)
     return found[1] if found else None
+
+
+def key_of_branch(digest: str) -> str:
+    """The key of the question which branch a workflow file is worked on; *digest* covers what is asked."""
+    return f"{_BRANCH}{name_of(digest)}"
+
+
+def asks_for_branch(key: str) -> bool:
+    """Whether a question with that key asks for a branch, before there is anything to approve."""
+    return key.startswith(_BRANCH)
 
 
 def is_of_earlier_version(key: str) -> bool:

@@ -175,6 +175,17 @@ APPROVAL: Final = HaltRule(
     (Choice("approve", "approve this revision and start the loop", ("revision",), permits=True),),
 )
 """Not a halt: the approval of a document or of issues before anything is in the log (R6)."""
+BRANCH: Final = HaltRule(
+    "reapproval_required",
+    "The branch of the work is for you to choose",
+    None,
+    (
+        Choice("isolated", "work on a new branch hotl/SLUG, and go on to the approval"),
+        Choice("here", "work on the branch that you are on, and go on to the approval"),
+        Choice("other", "work on a new branch of another name, and go on to the approval"),
+    ),
+)
+"""The same for where a workflow file is worked on, which comes before its approval (docs/hotl.md)."""
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}
 _BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for phase in rule.phases}
 
@@ -231,13 +242,17 @@ _OF_CHECK: Final = {
 def rule_about(state: TaskState, rule: HaltRule) -> HaltRule:
     """The rule as it is asked about this issue.
 
-    Where work is proposed, the merge of its request accepts it (R15). Without a change, no commit is accepted. What
-    looks like a secret is sent back, or published by somebody who knows that. An agent that asks gets an answer.
+    Where work is proposed, the merge of its request accepts it (R15). Without a change, no commit is accepted. What is
+    sent back after the last attempt has somebody asked for more. What looks like a secret is sent back, or published by
+    somebody who knows that. An agent that asks gets an answer.
     """
     if rule.reason == "blocked" and not state.problem:
         return _OF_CHECK.get(state.blocking_check or "", rule)._replace(title=block_title(state.blocking_check))
     if rule.reason != "pending_acceptance":
         return rule
+    if not state.may_retry:
+        used_up = "send back with a note; no attempt is left, so you are asked next whether to allow more"
+        rule = _relabelled(rule, "send-back", used_up)
     if state.is_proposed:
         merge = f"merge the request #{state.request}, or look now whether it is merged"
         return _relabelled(rule, "accept", merge, in_comments=False)

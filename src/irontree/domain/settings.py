@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from irontree.domain.command_lines import unshown
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.places import ContainerSpec, PlaceSpec, SandboxKind
 from irontree.domain.plan import KNOWN_AGENTS, OnHalt
@@ -33,7 +35,8 @@ def leads_out(path: str) -> bool:
 def _is_api_url(url: str) -> bool:
     parts = urlsplit(url)
     is_whole = parts.scheme in {"http", "https"} and parts.hostname and not re.search(r"\s", url)
-    return bool(is_whole) and parts.port != 0  # `port` raises ValueError itself if it is not a number
+    is_shown = url.isprintable()
+    return bool(is_whole) and is_shown and parts.port != 0  # `port` raises ValueError itself if it is not a number
 
 
 def _only(fits: Callable[[str], object], refusal: str) -> AfterValidator:
@@ -336,3 +339,34 @@ def approved_gates(settings: Mapping[str, Any], *, known: bool) -> Gates | None:
             remedy="set forge.adapter to github or gitea (Forgejo too), or leave the gates out",
         )
     return gates if gates.named else None
+
+
+# --- What an approval would not show of the settings
+
+
+Location = tuple[int | str, ...]
+
+
+def unshown_settings(settings: Mapping[str, Any]) -> Iterator[tuple[Location, str]]:
+    """The texts in *settings*, as they were written, of which an approval would not show all: where, and what to do."""
+    for section, value in settings.items():
+        if section != "prefect":  # no approval shows it, and its address may have a login
+            yield from _unshown_in(value, (section,))
+
+
+def _unshown_in(value: object, at: Location) -> Iterator[tuple[Location, str]]:
+    if isinstance(value, str):
+        yield from _unshown_text(value, at)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _unshown_in(each, (*at, key))
+    elif isinstance(value, tuple):
+        found = [place for number, each in enumerate(value) for place in _unshown_in(each, (*at, number))]
+        words = [each for each in value if isinstance(each, str)]
+        yield from found or _unshown_text(shlex.join(words), at)
+
+
+def _unshown_text(text: str, at: Location) -> Iterator[tuple[Location, str]]:
+    if found := unshown(text):
+        what, remedy = found
+        yield at, f"`{'.'.join(map(str, at))}` has {what}. {remedy}"

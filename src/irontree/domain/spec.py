@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -98,7 +97,6 @@ def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str]
     )
 
 
-@lru_cache(maxsize=2)  # asked for each task of a document
 def common_text(source: str) -> tuple[str, str]:
     """Title and introduction of a normalised document that was read before: what belongs to all its tasks."""
     lines = without_front_matter(source.split("\n"))

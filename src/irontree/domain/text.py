@@ -51,6 +51,20 @@ def is_ref_name(name: str) -> bool:
     return bool(name) and not _NO_REF.search(name)
 
 
+_COMMIT: Final = re.compile(r"(?i)[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def why_no_branch(name: str) -> str:
+    """Why nothing should be a branch of that *name*, also where git takes it; empty if it can be one."""
+    if not is_ref_name(name):
+        return "git takes no such name"
+    if name == "@":
+        return "git reads it as the commit that is checked out"
+    if name.startswith("refs/"):
+        return "git would put it below refs/heads/ once more; leave refs/heads/ out"
+    return "git would read it as a commit" if _COMMIT.fullmatch(name) else ""
+
+
 # --- Characters that move a cursor, hide text, or show it in another order than it is in
 
 
@@ -155,6 +169,21 @@ def _without(effect: str, text: str) -> str:
 def unmarked(text: str) -> str:
     """*text* without the marks of `inert`, to be copied from a terminal."""
     return text.replace(_NOTHING, "")
+
+
+def piped(text: str) -> str:
+    """The same for a pipe: where it is read as Markdown, what `inert` kept from being an image stays none."""
+    return unmarked("\n".join(map(_without_images, text.split("\n"))))
+
+
+def _without_images(line: str) -> str:
+    if "![" not in line or f"]{_NOTHING}" not in line:
+        return line
+    end, pieces = 0, list[str]()
+    for start, stop in _code_spans(line):
+        pieces += [line[end:start].replace("![", r"!\["), line[start:stop]]
+        end = stop
+    return "".join([*pieces, line[end:].replace("![", r"!\[")])
 
 
 def _code_spans(line: str) -> list[tuple[int, int]]:

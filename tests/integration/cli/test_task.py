@@ -309,6 +309,11 @@ def test_what_if_names_every_step_and_who_is_asked_and_touches_nothing(shell):
 
 
 @pytest.mark.usefixtures("untouched")
+def test_an_empty_branch_is_refused(shell):
+    done = shell("task", "SPEC.md", "--branch", "")
+    assert (done.code, "--branch needs a value" in done.err) == (2, True)
+
+
 @pytest.mark.parametrize("intent", ["#12", "all open", "adopt issue-12", "resume 2026-04-22-1432-0a1b2c"])
 @pytest.mark.parametrize("option", ["--keep-removed", "--reopen-changed"])
 def test_what_is_to_become_of_a_documents_changes_is_said_with_a_document_alone(shell, intent, option):

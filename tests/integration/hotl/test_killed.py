@@ -12,7 +12,7 @@ from irontree.domain.workflow import run as model
 from irontree.domain.workflow.run import run_from_json
 from irontree.store.hotl_runs import HotlRuns
 from tests.support.disk import Stopped, stopping_at
-from tests.support.hotl import Hotl
+from tests.support.hotl import Hotl, call, workflow
 
 PASSES = "loop: false\nverify: echo ok"
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -57,6 +57,52 @@ def test_an_init_killed_at_any_step_leaves_a_whole_run_or_none(hotl: Hotl, step:
     assert [HotlRuns(other).read(path) for path in states] in ([], [example])
     assert killed or states
     assert HotlRuns(other).begin(lambda: model.replace(example, run_id=f"{example.run_id}-again")).run_id
+
+
+def printed(folder: Path, branch: str) -> dict[str, str]:
+    """What `prepare` prints of the workflow in *folder*."""
+    path = str(folder.resolve() / "hotl-workflow-test.md")
+    return {"branch": branch, "workflow_path": path, "source_branch": "main", "source_head": "c0ffee0"}
+
+
+def remembers(folder: Path, branch: str, step: int | None = None) -> bool:
+    """Keep it there, killed before that step of the writes; False if it has fewer."""
+    try:
+        HotlRuns(folder, None if step is None else stopping_at(step)).remember(printed(folder, branch))
+    except Stopped:
+        return True
+    return False
+
+
+def begun_with(folder: Path) -> tuple[str, str | None]:
+    """The branches that a run has which begins there."""
+    run_id = call("init", folder / "hotl-workflow-test.md").out.strip()
+    state = json.loads((folder / ".hotl" / "state" / f"{run_id}.json").read_text())
+    return state["branch"], state.get("source_branch")
+
+
+@pytest.mark.parametrize("earlier", [(), ("hotl/old",)], ids=["first", "again"])
+@pytest.mark.parametrize("step", range(20))
+def test_what_prepare_printed_is_kept_whole_or_as_before_wherever_it_is_killed(
+    hotl: Hotl, step: int, earlier: tuple[str, ...]
+):
+    """And the run that begins there has what was kept."""
+    (hotl.folder / "hotl-workflow-test.md").write_text(workflow(PASSES))
+    for branch in earlier:
+        assert not remembers(hotl.folder, branch)
+    killed = remembers(hotl.folder, "hotl/new", step)
+    before = ("hotl/old", "main") if earlier else ("hotl/test", None)
+    found = begun_with(hotl.folder)
+    assert found in ((before,) if killed else ()) + (("hotl/new", "main"),)
+    assert not remembers(hotl.folder, "hotl/new")
+    assert begun_with(hotl.folder) == ("hotl/new", "main")
+    prepared = hotl.folder / ".hotl" / "prepared"
+    assert [path.name for path in prepared.iterdir()] == ["test.json"], "nothing is left of the writer"
+
+
+def test_the_steps_of_that_kill_test_reach_the_end(hotl: Hotl):
+    assert remembers(hotl.folder, "hotl/new", 0)
+    assert not remembers(hotl.folder, "hotl/new", 19)
 
 
 def test_a_disk_that_refuses_is_said_in_words(hotl: Hotl):

@@ -151,6 +151,7 @@ def test_the_plan_in_its_machine_form_has_the_steps(root):
     assert (step["task_key"], step["max_retry_count"]) == ("texts-part-1", 3)
     assert step["step"] == {
         "number": 1,
+        "name": "Part 1",
         "condition": "it works",
         "checks": [{"run": "true"}],
         "gate": "human",

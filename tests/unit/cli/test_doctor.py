@@ -7,10 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from irontree.cli.doctor import Examined, _access, blocks, machine, misfits
+from irontree.agents.scripted import ScriptedAgent, idles
+from irontree.cli.doctor import Examined, _access, _own_branches, blocks, machine, misfits
 from irontree.cli.output import plain
 from irontree.domain.plan import AgentSpec
 from tests.support.prefect_stub import prefect_that
+from tests.support.workflow_scenes import NAME, begin
+from tests.support.world import make_scene
 
 
 def found_in(environment: dict[str, str]) -> dict[str, Examined]:
@@ -25,6 +28,16 @@ def program(tmp_path):
         return str(tmp_path)
 
     return make
+
+
+def test_a_plan_with_a_branch_of_its_own_is_named_until_its_work_is_done(tmp_path):
+    scene = make_scene(tmp_path)
+    assert _own_branches(scene.world) == ""
+    loop = begin(scene, "loop: false")
+    assert _own_branches(scene.world) == f"; that of {NAME} to hotl/rate"
+    scene.agent = ScriptedAgent(idles)
+    scene.drive(loop)
+    assert _own_branches(scene.world) == ""
 
 
 def test_this_environment_has_the_libraries_that_are_needed():

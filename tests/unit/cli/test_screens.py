@@ -16,6 +16,7 @@ from rich.console import Console
 from irontree.cli.follow import PlainScreen, RichScreen
 from irontree.cli.looking import Look, show_text
 from irontree.domain.halt import AGENT_BUDGET, RULE
+from irontree.domain.text import inert
 from irontree.flows.gate import make_form, with_page
 from irontree.flows.runs.forms import FormQuestion as Form
 from irontree.services.questions.pages import CHOICES
@@ -128,6 +129,12 @@ def test_before_a_choice_everything_with_a_key_may_be_looked_at(keyboard, output
     assert answer.choice == "accept"
     assert "d The change · t try it" in output.getvalue()
     assert "+ hello" in output.getvalue()
+
+
+def test_an_address_in_the_frame_can_be_copied(output):
+    show_text(Console(file=output, width=100, force_terminal=True), "Look", f"- see {inert('http://localhost:3000/x')}")
+    assert "http://localhost:3000/x" in output.getvalue()
+    assert "\u200b" not in output.getvalue()
 
 
 def test_what_is_no_choice_is_said_and_asked_again(ask, output):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.domain.halt import RULE, RULES, choices, halt_of
+from irontree.domain.halt import RULE, RULES, choices, halt_of, rule_about
 from irontree.domain.state import Phase
 from tests.unit.domain.histories import reach
 
@@ -86,6 +86,15 @@ def test_skipping_and_stopping_need_a_loop_and_something_else_is_always_left(rea
     alone = {choice.name for choice in choices(rule, in_loop=False)}
     assert alone
     assert {choice.name for choice in choices(rule, in_loop=True)} == alone | {"skip", "stop"}
+
+
+@pytest.mark.parametrize(("attempts", "is_said"), [(1, False), (4, True)])
+def test_whoever_sends_back_after_the_last_attempt_is_told_before(attempts, is_said):
+    state = replace(reach(Phase.PENDING).now, attempt_count=attempts, max_retry_count=3)
+    [label] = [
+        choice.label for choice in rule_about(state, RULE["pending_acceptance"]).choices if choice.typed == "reject"
+    ]
+    assert ("no attempt is left, so you are asked next whether to allow more" in label) is is_said
 
 
 def test_special_choices_are_offered_only_by_name():

@@ -429,7 +429,8 @@ class _TaskReader:
                 command.index, "a command that goes on behind a backslash", "Write the command on one line"
             )
         if found := unshown(command.text):
-            self.findings.refuse(command.index, *found)
+            what, remedy = found
+            self.findings.refuse(command.index, f"a command with {what}", remedy)
         if is_trivial(command.text):
             self.findings.warn(
                 command.index, f"{quoted(command.text)} cannot fail, so it proves nothing", "Name a command that can"

@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 from irontree.domain.command_lines import unshown
 from irontree.domain.ids import normalize, spec_digest, task_key
 from irontree.domain.plan import Criterion, PlanNode
-from irontree.domain.requirements.markdown import SpecProblem
+from irontree.domain.requirements.markdown import SpecProblem, parse
+from irontree.domain.requirements.outline import part_of, preamble_of
+from irontree.domain.requirements.tasks import read_prose
 from irontree.domain.spec import Requirements, deceptive_characters, decode
 from irontree.domain.workflow.lint import document_type, interpret_linted
 from irontree.domain.workflow.reading import BOX_COLUMN, WrittenWorkflow, read
@@ -48,7 +50,7 @@ def read_workflow(data: bytes, name: str) -> Requirements:
         name=name,
         source=source,
         title=workflow.intent,
-        introduction="",
+        introduction=common_text(written)[1],
         nodes=nodes,
         digest=spec_digest(source, nodes),
         warnings=tuple(sorted(set(found.warnings))),
@@ -56,12 +58,23 @@ def read_workflow(data: bytes, name: str) -> Requirements:
     )
 
 
+def common_text(written: WrittenWorkflow) -> tuple[str, str]:
+    """The file's own title, and what belongs to all its steps: see the same of requirements (`domain/spec.py`)."""
+    lines = written.common
+    document = parse(lines)
+    parts = [preamble_of(document, len(lines)), *(part_of(section, "prose") for section in document.sections)]
+    titled = bool(document.sections) and document.sections[0].level == 1
+    if titled:
+        parts[1].kind = None
+    return document.sections[0].title if titled else "", read_prose(parts, lines)
+
+
 def _hidden_in(written: WrittenWorkflow, workflow: Workflow) -> Iterator[SpecProblem]:
     """What an approval would not show of the commands."""
     for step, at in zip(workflow.steps, written.steps, strict=True):
         commands = (check.command for check in checks_of(step.verify) if isinstance(check, ShellCheck))
         for what, remedy in filter(None, map(unshown, commands)):
-            yield SpecProblem(at.line + 1, f"Step {step.number} has {what}", remedy)
+            yield SpecProblem(at.line + 1, f"Step {step.number} has a command with {what}", remedy)
 
 
 def _described(problem: SpecProblem) -> str:
@@ -140,6 +153,7 @@ def _leaf(workflow: Workflow, step: Step, *, key: str, root: str, before: Sequen
     itself = approves_itself(auto_approve=workflow.auto_approve, risk_level=workflow.risk_level)
     spec = StepSpec(
         number=step.number,
+        name=step.name if step.gate == "human" else "",
         condition=step.condition,
         checks=checks,
         gate=step.gate,

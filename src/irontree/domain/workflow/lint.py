@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from irontree.domain.command_lines import is_trivial
 from irontree.domain.requirements.markdown import Findings, SpecProblem
-from irontree.domain.text import is_ref_name
+from irontree.domain.text import why_no_branch
 from irontree.domain.workflow.reading import (
     FENCE,
     STEP_KEYS,
@@ -114,8 +114,8 @@ def _check_front(written: WrittenWorkflow, found: Findings) -> None:
         what = f"worktree must be true, false, or host if set (got: '{mode}')"
         found.refuse(written.front.line("worktree"), what, "")
     branch = written.front.value("branch")
-    if written.front.first("branch") and not is_ref_name(branch):
-        found.refuse(written.front.line("branch"), f"branch must be the name of a branch (got: '{branch}')", "")
+    if written.front.first("branch") and (why := why_no_branch(branch)):
+        found.refuse(written.front.line("branch"), f"branch must be the name of a branch (got: '{branch}'): {why}", "")
     _check_keys(written.front, (*_FRONT_KEYS, *_LATER_KEYS), "Frontmatter", found)
 
 

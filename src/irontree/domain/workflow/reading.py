@@ -22,6 +22,8 @@ MOST_BYTES: Final = 1024 * 1024
 """Workflow files are larger only by mistake."""
 _BOXED: Final = re.compile(r"- \[[ xX]\] \*\*Step ([0-9]{1,6}):(.*)")
 _HEADED: Final = re.compile(r"### ([0-9]{1,6})\.(.*)")
+_HEADING: Final = re.compile(r" {0,3}#{1,3}(?:[ \t]|$)")
+"""As high as the heading of a step, or higher."""
 _KEY: Final = re.compile(r"[A-Za-z][\w -]{0,39}")
 _COMMENT: Final = re.compile(r"\s#(?:\s|$)")
 _QUOTED: Final = re.compile(r"\"([^\"]*)\"|'([^']*)'")
@@ -74,7 +76,10 @@ class Fields(tuple[Field, ...]):
 
 @dataclass(frozen=True, slots=True)
 class WrittenStep:
-    """A step; *ticked* is None under a heading, which has no box. *prose* is everything in it that is no field."""
+    """A step, up to the line *end*; *ticked* is None under a heading, which has no box.
+
+    *prose* is everything in it that is no field.
+    """
 
     number: int
     name: str
@@ -82,6 +87,7 @@ class WrittenStep:
     ticked: bool | None
     fields: Fields
     prose: tuple[Line, ...]
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,15 @@ class WrittenWorkflow:
     steps: tuple[WrittenStep, ...]
     hidden: frozenset[int]
     """The lines that are code or comments."""
+    body: int
+    """The line below the front matter."""
+
+    @property
+    def common(self) -> tuple[str, ...]:
+        """The lines that belong to no step: the introduction, and the sections between and behind the steps."""
+        begins = (self.body, *(step.end for step in self.steps))
+        ends = (*(step.line for step in self.steps), len(self.lines))
+        return tuple(line for begin, end in zip(begins, ends, strict=True) for line in (*self.lines[begin:end], ""))
 
 
 def read(text: str) -> WrittenWorkflow:
@@ -104,7 +119,8 @@ def read(text: str) -> WrittenWorkflow:
     body = [*[""] * (end + 1), *lines[end + 1 :]] if end else list(lines)
     hidden = lines_hidden(body)
     front = Fields(_pairs(lines[1:end], 1))
-    return WrittenWorkflow(lines, front, lines[0].startswith(FENCE), end > 0, tuple(_steps(body, hidden)), hidden)
+    steps = tuple(_steps(body, hidden))
+    return WrittenWorkflow(lines, front, lines[0].startswith(FENCE), end > 0, steps, hidden, end + 1 if end else 0)
 
 
 def bare(value: str) -> str:
@@ -156,12 +172,12 @@ def _steps(lines: Sequence[str], hidden: frozenset[int]) -> Iterator[WrittenStep
     found = [(index, header) for index, line in enumerate(lines) if index not in hidden and (header := _header(line))]
     ends = [*(index for index, _ in found[1:]), len(lines)]
     for (index, (number, name, ticked)), end in zip(found, ends, strict=False):
-        fields, prose = _body(lines, index + 1, end, hidden)
-        yield WrittenStep(number, name, index, ticked, fields, prose)
+        fields, prose, at = _body(lines, index + 1, end, hidden)
+        yield WrittenStep(number, name, index, ticked, fields, prose, at)
 
 
-def _body(lines: Sequence[str], start: int, end: int, hidden: frozenset[int]) -> tuple[Fields, tuple[Line, ...]]:
-    """Fields stand up to the first blank line that no field or indented line follows."""
+def _body(lines: Sequence[str], start: int, end: int, hidden: frozenset[int]) -> tuple[Fields, tuple[Line, ...], int]:
+    """Fields stand up to the first blank line that no field or indented line follows; a heading behind it ends all."""
     fields: list[Field] = []
     prose: list[Line] = []
     at, counts = start, True
@@ -172,6 +188,8 @@ def _body(lines: Sequence[str], start: int, end: int, hidden: frozenset[int]) ->
             prose.append(Line(at, ""))
             at = after
             continue
+        if not counts and at not in hidden and _HEADING.match(lines[at]):
+            break
         found = _field(lines[at]) if counts and at not in hidden and not _indented(lines[at]) else None
         if found:
             below = _skip(lines, at + 1, end, lambda line: not line.strip() or _indented(line))
@@ -184,7 +202,7 @@ def _body(lines: Sequence[str], start: int, end: int, hidden: frozenset[int]) ->
         else:
             prose.append(Line(at, lines[at]))
             at += 1
-    return Fields(fields), tuple(prose)
+    return Fields(fields), tuple(prose), at
 
 
 def _skip(lines: Sequence[str], at: int, end: int, what: Callable[[str], bool]) -> int:

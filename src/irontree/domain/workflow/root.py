@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
@@ -17,7 +17,7 @@ _EXEMPT: Final = (
     *("hotl-workflow-*.md", "docs/plans/*-workflow.md", "docs/designs/*.md", "docs/plans/*-design.md"),
     *("docs/plans/*-plan.md", ".hotl", ".hotl/*"),
 )
-_CHOICES: Final = (
+DIRTY_CHOICES: Final = (
     "       a. Clean up by hand (commit or remove them), then run again.",
     "       b. Stash them by hand, then run again. Nothing is stashed for you.",
     "       c. Set 'dirty_worktree: allow' in the workflow file to leave them out of the work.",
@@ -37,7 +37,7 @@ def require_mode(workflow: Workflow) -> None:
         raise Refused(f"Invalid worktree mode '{workflow.worktree}'.\n       Expected one of: {options}.")
 
 
-def not_ours(dirty: Collection[str]) -> tuple[str, ...]:
+def not_ours(dirty: Iterable[str]) -> tuple[str, ...]:
     """The paths that block: HOTL's own files do not."""
     return tuple(sorted({path for path in dirty if not any(_fits(path, pattern) for pattern in _EXEMPT)}))
 
@@ -64,7 +64,7 @@ def choose_root(workflow: Workflow, path: str, checkout: Checkout, executor_mode
         raise Refused(f"Workflow file must live inside the git repo: {path}")
     blocking = () if workflow.dirty_allowed else not_ours(checkout.dirty)
     if blocking:
-        raise Refused("\n".join(("Non-HOTL dirty files block execution.", *blocking, *_CHOICES)))
+        raise Refused("\n".join(("Non-HOTL dirty files block execution.", *blocking, *DIRTY_CHOICES)))
     match mode:
         case "host":
             return _host(workflow, found, checkout)

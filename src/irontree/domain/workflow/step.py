@@ -119,6 +119,8 @@ class StepSpec(Value):
     """A step of a workflow file; its retries are its node's, and what people judge is among its node's criteria."""
 
     number: int = Field(gt=0)
+    name: str = Field(default="", exclude_if=lambda name: not name)
+    """Its name, which its gate says; a plan of an earlier version has none, and its gate only a number."""
     condition: str = ""
     """What it is repeated until; empty: it is tried once."""
     checks: tuple[StepCheck, ...] = ()
@@ -145,7 +147,7 @@ class StepSpec(Value):
     @property
     def gate_text(self) -> str:
         """The criterion that its gate is."""
-        return f"approve step {self.number}"
+        return f"approve step {self.number}{f': {self.name}' if self.name else ''}"
 
     def cover(self, criterion: str, seen: Mapping[str, str], *, guarded: bool) -> str | None:
         """What takes a person's place for a criterion: what was *seen* in a browser, or a gate that approves itself.

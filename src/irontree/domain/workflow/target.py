@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from irontree.domain.text import few, is_ref_name
+from irontree.domain.text import few, why_no_branch
 from irontree.domain.workflow.checkout import Checkout
-from irontree.domain.workflow.root import PROTECTED, choose_root, not_ours, require_mode
+from irontree.domain.workflow.root import DIRTY_CHOICES, PROTECTED, choose_root, not_ours, require_mode
 from irontree.domain.workflow.workflow import Workflow, slug_of
 from irontree.errors import BranchUndecided, Refused
 
 ISOLATED: Final = "isolated"
 HERE: Final = "here"
+NAME: Final = "NAME"
+"""What stands for the name of a new branch."""
 _MODE_OF: Final = {ISOLATED: "true", HERE: "host"}
 
 
@@ -42,8 +44,12 @@ def choose_target(workflow: Workflow, path: str, checkout: Checkout, choice: str
         )
     chosen = _decided(workflow, path, checkout, choice)
     own = path.removeprefix(f"{checkout.top}/")
-    others = tuple(each for each in checkout.dirty if each != own)
-    root = choose_root(chosen, path, replace(checkout, dirty=others))
+    blocking = () if workflow.dirty_allowed else not_ours(each for each in checkout.dirty if each != own)
+    if blocking:
+        raise Refused(
+            "\n".join(("These changes are in no commit, so the work would lack them:", *blocking, *DIRTY_CHOICES))
+        )
+    root = choose_root(chosen, path, replace(checkout, dirty=()))
     return WorkflowTarget(root.branch, checkout.head if root.makes else "")
 
 
@@ -59,11 +65,24 @@ def _decided(workflow: Workflow, path: str, checkout: Checkout, choice: str) -> 
     if workflow.worktree not in ("", mode) or workflow.branch not in ("", branch):
         says = ", ".join(f"{key}: {value}" for key, value in _pins(workflow) if value)
         raise Refused(f"the workflow file decides that already ({says}), and '{choice}' is not it", remedy=_FILE)
-    if not is_ref_name(branch or "x"):
+    if choice == HERE:
+        _require_here(workflow, checkout.branch)
+    elif branch and (why := why_no_branch(branch)):
         raise Refused(
-            f"'{branch}' cannot be the name of a branch", remedy=f"choose {ISOLATED}, {HERE}, or another name"
+            f"'{branch}' cannot be the name of a branch: {why}", remedy=f"choose {ISOLATED}, {HERE}, or another name"
         )
     return replace(workflow, worktree=mode, branch=branch)
+
+
+def _require_here(workflow: Workflow, here: str) -> None:
+    """Raise Refused if the branch that the user is on cannot be the one that was chosen by 'here'."""
+    other = f"choose {ISOLATED} or a name, or switch to a branch of your own first"
+    if not here:
+        raise Refused(f"'{HERE}' is the branch that you are on, and HEAD is detached: you are on none", remedy=other)
+    if here in PROTECTED:
+        raise Refused(f"'{HERE}' is {here}, and no workflow is worked on directly there", remedy=other)
+    if workflow.branch and workflow.branch != here:
+        raise Refused(f"'{HERE}' is {here}, and the workflow file says branch: {workflow.branch}", remedy=_FILE)
 
 
 _FILE: Final = "leave --branch out, or change the file"
@@ -78,7 +97,7 @@ def _undecided(path: str, here: str) -> BranchUndecided:
     choices = (
         (ISOLATED, f"a new branch {own}, made from {here} (recommended)"),
         (HERE, f"the branch {here} itself, which you are on"),
-        ("NAME", "a new branch of that name; `branch: NAME` in the workflow file says the same"),
+        (NAME, "a new branch of that name; `branch: NAME` in the workflow file says the same"),
     )
     words = "".join(f"\n       {name}: {what}" for name, what in choices)
     return BranchUndecided(

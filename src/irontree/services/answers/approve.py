@@ -11,13 +11,21 @@ from typing import Literal
 from irontree.app import App
 from irontree.domain import typed
 from irontree.domain.commands import Intent, Issues, OpenIssues, resolve_intent
-from irontree.domain.gates import key_of_approval
+from irontree.domain.gates import key_of_approval, key_of_branch
 from irontree.domain.issues import Issue
-from irontree.domain.plan import Plan, PublishPolicy
+from irontree.domain.plan import Plan, PublishPolicy, canonical_digest
 from irontree.domain.state import NEEDS_BREAKDOWN, Phase, TaskState
 from irontree.domain.text import shell_word
 from irontree.domain.workflow.target import why_it_stays
-from irontree.errors import ApprovalRefused, Busy, NeedsBreakdown, NotEligible, NothingToDo, RemoteFailed
+from irontree.errors import (
+    ApprovalRefused,
+    BranchUndecided,
+    Busy,
+    NeedsBreakdown,
+    NotEligible,
+    NothingToDo,
+    RemoteFailed,
+)
 from irontree.services.delivery.deliver import LABELS, deliver
 from irontree.services.execution.publish import PublishedNodes, go_on, publish, release_approved
 from irontree.services.execution.steps import settle_leftovers
@@ -300,17 +308,18 @@ def _replaceable(app: App, proposal: Proposal, *, loop_mode: bool) -> tuple[Loop
 ApprovalStanding = Literal["open", "changed", "settled"]
 
 
-def wanted_for(app: App, document: str, *, reads_only: bool = False) -> Proposal:
+def wanted_for(app: App, document: str, branch: str = "", *, reads_only: bool = False) -> Proposal:
     """What approving *document*, a path relative to the repository or the names of issues, would approve now.
 
-    Labels a named issue that is composite, unless *reads_only*. Raises ApprovalRefused for a path that is not a file in
-    the repository, and as `propose` and `resolve_to_approve` do.
+    *branch* is what was chosen for a workflow file: without it BranchUndecided may be raised. Labels a named issue that
+    is composite, unless *reads_only*. Raises ApprovalRefused for a path that is not a file in the repository, and as
+    `propose` and `resolve_to_approve` do.
     """
     match _read_as(app, document):
         case Issues() | OpenIssues() as intent:
             return (resolve if reads_only else resolve_to_approve)(app, intent, document)
         case _:
-            return propose(app, _document(app, document))
+            return propose(app, _document(app, document), branch=branch)
 
 
 def names_issues(app: App, document: str) -> bool:
@@ -323,21 +332,38 @@ def question_key(wanted: Proposal) -> str:
     return key_of_approval(wanted.digest, "" if wanted.draft.whole else wanted.stamp)
 
 
-def standing_of(app: App, document: str, key: str) -> ApprovalStanding:
-    """The status of the question *key* about *document* while its form is open.
+def branch_key(document: str, undecided: BranchUndecided) -> str:
+    """The key of the question where *document* is worked on; on another branch it is another question."""
+    return key_of_branch(canonical_digest([document, undecided.message]))
+
+
+def standing_of(app: App, document: str, key: str, branch: str = "") -> ApprovalStanding:
+    """The status of the question *key* about *document* while its form is open; *branch* was chosen in it before.
 
     `settled`: it is approved, or nothing is left to do. `changed`: approving it is another question now. `open`:
     neither, or its source cannot be read now.
     """
     try:
-        wanted = wanted_for(app, document, reads_only=True)
+        wanted = _wanted_now(app, document, branch)
     except NothingToDo:
         return "settled"
+    except BranchUndecided as undecided:
+        return "open" if key.startswith(branch_key(document, undecided)) else "changed"
     except UNREADABLE:
         return "open"
     if wanted.approved:
         return "settled"
     return "open" if key.startswith(question_key(wanted)) else "changed"
+
+
+def _wanted_now(app: App, document: str, branch: str) -> Proposal:
+    """What would be approved; a plan that was approved on another *branch* meanwhile is the one that counts."""
+    try:
+        return wanted_for(app, document, branch, reads_only=True)
+    except NotEligible:
+        if not branch:
+            raise
+        return wanted_for(app, document, reads_only=True)
 
 
 def _read_as(app: App, document: str) -> Intent:

@@ -9,12 +9,11 @@ from irontree.app import App
 from irontree.domain import typed
 from irontree.domain.budgets import EXAMPLES
 from irontree.domain.decide import Halt, Step, decide, step_for
-from irontree.domain.halt import Choice
+from irontree.domain.halt import BRANCH, Choice
 from irontree.domain.state import TaskState
-from irontree.domain.text import shell_path
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, still_open
-from irontree.services.questions.questions import Question, given_up
+from irontree.services.questions.questions import Question, given_up, task_command
 from irontree.services.record import World
 from irontree.services.views.history import step_command
 from irontree.services.views.overview import SERVING
@@ -46,8 +45,10 @@ def called(command: str, program: str) -> str:
 
 def _command(question: Question, choice: Choice) -> str:
     revision = question.revision or "NAME"
+    if question.rule is BRANCH:
+        return task_command(question.document, "NAME" if choice.name == "other" else choice.name)
     if question.kind == "document":
-        return f"irontree task {shell_path(question.document)} --approve {revision}"
+        return f"{task_command(question.document, question.branch)} --approve {revision}"
     if choice.name == "stop":
         return typed.stop(question.loop_id)
     if question.kind == "issue" and choice.name in _SHORT:

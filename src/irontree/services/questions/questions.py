@@ -10,10 +10,10 @@ from typing import Final, Literal
 from irontree.app import App
 from irontree.domain.decide import TIMER, Halt, decide, waiting
 from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate, judge
-from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices, rule_about
+from irontree.domain.halt import AGENT_BUDGET, APPROVAL, BRANCH, RULE, Choice, HaltRule, choices, rule_about
 from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
-from irontree.domain.text import shell_path
+from irontree.domain.text import shell_path, shell_word
 from irontree.domain.values import HaltReason
 from irontree.errors import AnswerRefused
 from irontree.services.loops import loop
@@ -41,6 +41,8 @@ class Question:
     loop_id: str | None = None
     document: str = ""
     """What a form outside the log asks to approve: a path, or the names of issues."""
+    branch: str = ""
+    """The branch that was chosen for it in that form."""
     detail: str = ""
     not_before: str | None = None
     """When a timer answers it, unless a user does so first (ISO 8601)."""
@@ -150,17 +152,37 @@ def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None)
     )
 
 
-def question_about_approval(document: str, key: str, name: str, since: str | None) -> Question:
-    """The question of a form outside the log (R6): whether to approve *name*, the present content of *document*."""
+def question_about_branch(document: str, key: str, since: str | None) -> Question:
+    """The question of a form outside the log which branch the workflow file *document* is worked on."""
+    return Question(
+        rule=BRANCH,
+        key=key,
+        document=document,
+        said="where a command chooses and approves it, its form closes by itself; to decline, use the form",
+        since=since,
+    )
+
+
+def question_about_approval(document: str, key: str, name: str, since: str | None, branch: str = "") -> Question:
+    """The question of a form outside the log (R6): whether to approve *name*, the present content of *document*.
+
+    *branch* is what was chosen for a workflow file before.
+    """
     return Question(
         rule=APPROVAL,
         key=key,
         document=document,
+        branch=branch,
         revision=name,
-        look=f"irontree task {shell_path(document)} --plan",
+        look=f"{task_command(document, branch)} --plan",
         said="where a command approves it, its form closes by itself; to decline, use the form",
         since=since,
     )
+
+
+def task_command(document: str, branch: str = "") -> str:
+    """The command that works on *document*, on that *branch* if one was chosen."""
+    return f"irontree task {shell_path(document)}{f' --branch {shell_word(branch)}' if branch else ''}"
 
 
 def question_of_loop(app: App, loop_id: str) -> Question | None:

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.checks import checks_for
+from irontree.domain.documents import common_text
 from irontree.domain.graph import Graph
 from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.plan import AgentSpec, Member, Plan, PlanNode
-from irontree.domain.spec import common_text
 from irontree.domain.state import TaskState
 from irontree.domain.text import one_line
 from irontree.domain.values import short_sha
@@ -124,7 +124,7 @@ def surroundings(app: App, world: World, plan: Plan, node: PlanNode) -> Surround
     """What stands around *node* in *plan*, and what the tasks that it waits for have delivered so far."""
     graph = Graph.of({**world.nodes, **{each.task_key: each for each in plan.nodes}}.values())
     above = [graph.nodes[key] for key in reversed(graph.ancestors(node.task_key))]
-    title, introduction = ("", "") if plan.adoption or node.step else common_text(plan.source)
+    title, introduction = ("", "") if plan.adoption else common_text(plan.source, plan.spec_path)
     tasks = _tasks(world, graph, plan, node)
     done = tuple(_delivered(app, world, graph, node))
     return Surroundings(

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.checks import checks_for, coverage, left_to_people
-from irontree.domain.documents import read_document
+from irontree.domain.documents import common_text, read_document
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell
 from irontree.domain.spec import Requirements, changes_of
 from irontree.domain.workflow.compile import is_workflow, read_workflow, unticked
 from irontree.domain.workflow.lint import lint
 from irontree.domain.workflow.reading import read
-from irontree.domain.workflow.step import ITSELF, Artifact, Browser, Command, Review
+from irontree.domain.workflow.step import ITSELF, Artifact, Browser, Command, Review, StepSpec
 from irontree.errors import RequirementsRefused
 from tests.support.hotl import SAMPLES, workflow
 
@@ -102,7 +102,7 @@ def test_the_checks_of_a_list_keep_their_order_and_people_are_asked_once_for_all
     assert node.step is not None
     assert list(map(type, node.step.checks)) == [Review, Command, Browser, Artifact]
     asked = [human.criterion.text for human in left_to_people(coverage(node, POLICY))]
-    assert asked == ["Look at the colours", "the badge is there at http://localhost:3000", "approve step 1"]
+    assert asked == ["Look at the colours", "the badge is there at http://localhost:3000", "approve step 1: Part 1"]
     assert [check.does for check in checks_for(node, POLICY, ())] == [
         *("npm test", "migrations holds a file named *.sql")
     ]
@@ -139,7 +139,15 @@ def test_a_browser_check_runs_only_where_a_command_is_configured_and_reviewers_c
 def test_which_gates_wait_for_a_person(front: str, gates: Gates | None, asks: bool):
     node = leaf("loop: false\ngate: human", front)
     found = left_to_people(coverage(node, POLICY.model_copy(update={"gates": gates})))
-    assert [human.criterion for human in found] == [Criterion(text="approve step 1", manual=True)] * asks
+    assert [human.criterion for human in found] == [Criterion(text="approve step 1: Part 1", manual=True)] * asks
+
+
+def test_a_gate_of_an_earlier_plan_is_known_by_its_number_alone():
+    earlier = StepSpec.model_validate({"number": 2, "gate": "human", "approves_itself": True})
+    assert "name" not in earlier.model_dump()
+    assert earlier.cover("approve step 2", {}, guarded=False) == ITSELF
+    assert StepSpec(number=2, gate="human", name="Ship it").gate_text == "approve step 2: Ship it"
+    assert leaf("loop: false").step == StepSpec(number=1), "a step without a gate is what it was"
 
 
 def test_a_gate_that_is_auto_asks_nobody():
@@ -152,8 +160,8 @@ def test_a_review_is_never_left_out():
 
 
 def test_a_review_in_the_words_of_a_gate_is_no_gate():
-    node = leaf("loop: false\nverify:\n  type: human-review\n  prompt: approve step 1\ngate: human", AUTO)
-    assert [human.criterion.text for human in left_to_people(coverage(node, POLICY))] == ["approve step 1"]
+    node = leaf("loop: false\nverify:\n  type: human-review\n  prompt: approve step 1: Part 1\ngate: human", AUTO)
+    assert [human.criterion.text for human in left_to_people(coverage(node, POLICY))] == ["approve step 1: Part 1"]
 
 
 @pytest.mark.parametrize(
@@ -162,8 +170,11 @@ def test_a_review_in_the_words_of_a_gate_is_no_gate():
         ("test -d . \u200b# it is there; touch x", "the invisible character U+200B"),
         ("test -d .\u00a0# it is there; touch x", "the invisible character U+00A0"),
         ("test -d .\u3164# it is there; touch x", "the invisible character U+3164"),
-        ("test '-----BEGIN PRIVATE KEY-----' || true; touch x; : -----END PRIVATE KEY-----", "as if it held a secret"),
-        ("curl -H ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8 http://127.0.0.1", "as if it held a secret"),
+        (
+            "test '-----BEGIN PRIVATE KEY-----' || true; touch x; : -----END PRIVATE KEY-----",
+            "what looks like a secret",
+        ),
+        ("curl -H ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8 http://127.0.0.1", "what looks like a secret"),
     ],
 )
 def test_a_command_of_which_an_approval_would_not_show_all_is_refused(command: str, said: str):
@@ -190,6 +201,15 @@ def test_a_plan_without_steps_has_the_digests_that_it_had():
 def test_a_step_is_read_back_from_its_plan_as_it_was():
     node = leaf(LIST)
     assert PlanNode.model_validate(node.model_dump(mode="json")) == node
+
+
+def test_what_belongs_to_no_step_is_the_introduction():
+    text = workflow("loop: false\n\nOwn.", "loop: false\n\n## Out of scope\n\nDatabases.\n\n## Nothing\n", front=AUTO)
+    text = text.replace("- [ ] **Step 1", "# Limits\n\nBe kind.\n\n<!-- unseen -->\n\n## Steps\n\n- [ ] **Step 1", 1)
+    found = read_workflow(text.encode(), NAME)
+    assert found.introduction == "Be kind.\n\n**Out of scope**\n\nDatabases."
+    assert common_text(found.source, NAME) == ("Limits", found.introduction)
+    assert [node.description for node in found.nodes[1:]] == ["Do it\n\nOwn.", "Do it"]
 
 
 def test_mistakes_refuse_the_file_with_their_lines():
@@ -230,7 +250,7 @@ def test_what_changed_in_a_step_is_told():
     before = compiled("loop: until green\nmax_iterations: 3\nverify: pytest\ngate: human", front=ASKS).nodes
     now = compiled("loop: until green\nmax_iterations: 5\nverify: pytest -x", front=ASKS).nodes
     assert [line.partition("”, ")[2] for line in changes_of(before, now)] == [
-        *("criterion removed: approve step 1", "command added: pytest -x", "command removed: pytest"),
+        *("criterion removed: approve step 1: Part 1", "command added: pytest -x", "command removed: pytest"),
         *("attempts: at most 5 (was at most 3)", "gate: none (was human)"),
     ]
 

@@ -51,7 +51,7 @@ def test_mistakes_of_a_whole_file(text: str, error: str):
         ("worktree: maybe", "worktree must be true, false, or host if set (got: 'maybe')"),
         ("dirty_worktree: deny", "dirty_worktree must be 'allow' if set (got: 'deny')"),
         *(
-            (f"branch: {name}", f"branch must be the name of a branch (got: '{name}')")
+            (f"branch: {name}", f"branch must be the name of a branch (got: '{name}'): git takes no such name")
             for name in ("a b", "a..b", "/a", "a/", "a.lock", ".a", "a~1", "a//b", "@{x", "-x", "a.")
         ),
     ],
@@ -70,6 +70,20 @@ def test_values_of_the_front_matter(line: str, error: str):
 def test_what_is_nearly_a_step_is_not_passed_over(line: str):
     found = lint(f"{workflow(PASSES)}\n{line}\naction: a\nloop: false\n", "workflow")
     assert any("This looks like a step, but is none" in error for error in found.errors)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("@", "git reads it as"),
+        ("refs/heads/x", "below refs/heads/ once more"),
+        ("c" * 64, "git would read it as a commit"),
+    ],
+)
+def test_a_branch_that_git_takes_and_confuses_is_refused_with_the_reason(name: str, why: str):
+    (error,) = lint(workflow("loop: false", front=f"risk_level: low\nbranch: {name}"), "workflow").errors
+    assert f"branch must be the name of a branch (got: '{name}'): " in error
+    assert why in error
 
 
 @pytest.mark.parametrize("line", ["risk_level: HIGH # x", "branch: feat/a_b.c-1", "worktree: host # by Codex"])

@@ -115,6 +115,22 @@ def test_prose_behind_the_fields_is_context():
     assert step.context.split() == ["more", "indented", "Words.", "gate:", "human"]
 
 
+def test_a_heading_ends_the_step_behind_its_fields():
+    below = "\n\nOwn words.\n\n```\n# none\n```\n\n#### Hints\n\nOwn too.\n\n## Rules\n\ngate: human\n\nFor all.\n\n"
+    written = read(
+        "Before.\n\n" + workflow(f"loop: false\n# a remark\nverify: true{below}", "loop: false\n\n### Last\n\nEnd.")
+    )
+    first, second = (step.context for step in interpret(written)[0].steps)
+    assert [word in first for word in ("Own words.", "# none", "Own too.", "Rules", "For all.")] == [True] * 3 + [
+        False
+    ] * 2
+    assert (second, interpret(written)[0].steps[0].verify) == ("", ShellCheck("true"))
+    common = "\n".join(written.common)
+    assert [word in common for word in ("## Rules", "For all.", "### Last", "End.", "Own", "Step")] == [True] * 4 + [
+        False
+    ] * 2
+
+
 @pytest.mark.parametrize(
     ("block", "check"),
     [

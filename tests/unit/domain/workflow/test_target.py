@@ -57,8 +57,12 @@ def test_every_row_of_the_table(checkout: Checkout, front: dict[str, str], choic
     ("checkout", "front", "choice", "said"),
     [
         (MAIN, {"worktree": "host"}, "", "protected branch 'main'"),
-        (MAIN, {}, "here", "protected branch 'main'"),
-        (DETACHED, {}, "here", "on a named branch"),
+        (MAIN, {}, "here", "^'here' is main, and no workflow is worked on directly there"),
+        (DETACHED, {}, "here", "^'here' is the branch that you are on, and HEAD is detached"),
+        (FEATURE, {"branch": "mine"}, "here", "^'here' is feature/x, and the workflow file says branch: mine"),
+        (MAIN, {}, "@", "'@' cannot be the name of a branch: git reads it as the commit that is checked out"),
+        (MAIN, {}, "refs/heads/x", "git would put it below refs/heads/ once more"),
+        (MAIN, {}, "C0ffee" + "0" * 34, "git would read it as a commit"),
         (FEATURE, {"worktree": "host", "branch": "mine"}, "", "Current branch is 'feature/x'"),
         (FEATURE, {"worktree": "true", "branch": "feature/x"}, "", "already checked out"),
         (FEATURE, {}, "feature/x", "already checked out"),
@@ -95,6 +99,7 @@ def test_changes_in_no_commit_stop_it_with_their_paths_and_the_three_choices():
     with pytest.raises(Refused) as refused:
         target(replace(MAIN, dirty=("b.txt", "app.py", "hotl-workflow-a.md", ".hotl/state/a.json")))
     said = refused.value.message.splitlines()
+    assert said[0] == "These changes are in no commit, so the work would lack them:"
     assert said[1:3] == ["app.py", "b.txt"]
     assert len(said) == 6
     assert "Nothing is stashed for you" in refused.value.message

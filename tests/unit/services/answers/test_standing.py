@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.errors import EnvironmentRefused, RemoteUnavailable
-from irontree.services.answers.approve import question_key, standing_of, wanted_for
+from irontree.domain.gates import asks_for_branch
+from irontree.errors import BranchUndecided, EnvironmentRefused, RemoteUnavailable
+from irontree.services.answers.approve import approve, branch_key, question_key, standing_of, wanted_for
+from tests.support.workflow_scenes import NAME
+from tests.support.workflow_scenes import write as write_workflow
 from tests.support.world import ONE_TASK
 
 
@@ -26,6 +29,23 @@ def test_a_document_that_changed_is_another_question_and_one_that_is_approved_is
     assert standing_of(scene.app, document, key) == "changed"
     scene.start(ONE_TASK)
     assert standing_of(scene.app, document, key) == "settled"
+
+
+def test_where_the_branch_is_asked_for_another_branch_and_a_choice_elsewhere_are_noticed(scene):
+    write_workflow(scene, "loop: false")
+    scene.repository.switch("feature/x", scene.repository.remote["main"])
+    with pytest.raises(BranchUndecided) as asked:
+        wanted_for(scene.app, NAME)
+    key = branch_key(NAME, asked.value)
+    assert asks_for_branch(key)
+    assert standing_of(scene.app, NAME, key) == "open"
+    scene.repository.switch("feature/y", scene.repository.remote["main"])
+    assert standing_of(scene.app, NAME, key) == "changed"
+    chosen = wanted_for(scene.app, NAME, "isolated")
+    assert standing_of(scene.app, NAME, question_key(chosen), "isolated") == "open"
+    approve(scene.app, chosen, chosen.name, "ada")
+    assert standing_of(scene.app, NAME, key) == "settled"
+    assert standing_of(scene.app, NAME, question_key(chosen), "mine") == "settled", "whatever another form has chosen"
 
 
 @pytest.mark.parametrize("error", [EnvironmentRefused("HEAD is detached"), RemoteUnavailable("away")])

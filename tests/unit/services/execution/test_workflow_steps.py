@@ -158,7 +158,7 @@ gate: human"""
     assert scene.last(ONE).told.reasons == (
         "only a person can judge: Look at the colours",
         "only a person can judge: the badge is there at http://localhost:3000",
-        "only a person can judge: approve step 1",
+        "only a person can judge: approve step 1: Part 1",
     )
     assert scene.drive(loop, prepared(accepts())).reason == "goal_reached"
     assert scene.state(ONE).completion_basis == "accepted"

@@ -167,7 +167,7 @@ def test_what_waits_for_a_person_and_what_they_said(scene, shown):
     loop = begin(scene, f"{UNTIL}\ngate: human", front=ASKS)
     (step,) = driven(scene, shown, loop).steps
     assert shown.now.status == "paused"
-    assert step.block_reason == "human review required: only a person can judge: approve step 1"
+    assert step.block_reason == "human review required: only a person can judge: approve step 1: Part 1"
     driven(scene, shown, loop, prepared(sends_back("say it twice"), accepts()))
     (step,) = shown.now.steps
     assert (step.status, step.attempts, step.gate_result, step.gate_mode) == ("done", 2, "approved", "human")

@@ -13,6 +13,7 @@ from irontree.ports import AgentResult, AgentTask
 from irontree.services.record import read_world
 from irontree.services.work import prompts
 from irontree.services.work.prompts import PromptedAttempt, surroundings, task_prompt
+from tests.support.workflow_scenes import NAME, ONE, TWO, begin
 from tests.support.world import Scene, prepared
 
 EXAMPLE = files("irontree.templates").joinpath("example", "requirements.md.j2").read_text(encoding="utf-8")
@@ -116,6 +117,20 @@ def test_a_long_document_is_cut_and_says_so(scene):
     assert "Line 1999 of many." not in prompt
     assert "more characters of `SPEC.md` are left out here" in prompt
     assert len(prompt) < prompts.INTRODUCTION_CHARACTERS + 5000
+
+
+def test_introduction_and_common_sections_of_a_workflow_file_reach_every_step_and_are_cut_too(scene):
+    long = "\n".join(f"Line {number} of many." for number in range(2000))
+    loop = begin(scene, "loop: false\n\nOwn words.", f"loop: false\n\n## Rules\n\nBe kind.\n\n{long}\n")
+    scene.agent = ScriptedAgent(writes_and_says)
+    scene.drive(loop, prepared())
+    told_by_key = {task.task_key: task.prompt for task in scene.agent.tasks}
+    assert set(told_by_key) == {ONE, TWO}
+    for key, prompt in told_by_key.items():
+        assert "**Rules**\n\nBe kind." in prompt
+        assert f"more characters of `{NAME}` are left out here" in prompt
+        assert ("Own words." in prompt) is (key == ONE)
+        assert len(prompt) < prompts.INTRODUCTION_CHARACTERS + 5000
 
 
 def test_of_many_tasks_the_nearest_are_listed_and_the_others_counted(scene):
