@@ -249,14 +249,8 @@ def prompt(text: str) -> dict[str, object]:
 
 
 def member(text: str) -> Member:
-    return Member(
-        name="coder",
-        command=(text,),
-        display=text,
-        capabilities=(text, text),
-        kinds=("docs",),
-        environment=(text,),
-    )
+    shown = {"display": text, "capabilities": (text, text), "environment": (text,)}
+    return Member(name="coder", command=(text,), kinds=("docs",), **shown)
 
 
 def asked(text: str) -> Asked:
