@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
+import prefect.runner._starter_engine as starter
 from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.filters import (
@@ -37,16 +38,19 @@ from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectHTTPS
 from prefect.runner import Runner
 from prefect.schedules import Cron
 from prefect.settings import get_current_settings
+from prefect.utilities.processutils import run_process
 
 from irontree.app import App
 from irontree.domain.ids import slugify
 from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
 from irontree.flows.runs.runs import of_repository, tags
+from irontree.flows.runs.starting import OnServer
 from irontree.flows.serve.child import OF_MANY, Child
 from irontree.flows.serve.documents import about_documents, documents_in
 from irontree.flows.serve.forking import FORKS, ForkServer
 from irontree.flows.serve.naming import named, retire
+from irontree.flows.serve.starts import Starts
 from irontree.flows.serve.taken import TEMPLATE, own_worker, serve_only
 from irontree.flows.server.programs import RUNNER, end_with, keep_short
 from irontree.http_client import Unreachable
@@ -354,6 +358,8 @@ def run_child() -> None:
 
 async def _execute(order: Mapping[str, Any], forks: ForkServer | None) -> None:
     serve = _run_worker if order["by"] == "worker" else _run_runner
+    starts = Starts(forks.run_process if forks else run_process, OnServer(), Path(order["folder"]))
+    starter.run_process = starts.run_process  # type: ignore[attr-defined, assignment]
     async with asyncio.TaskGroup() as together:
         if forks:
             together.create_task(await forks.use())
