@@ -48,6 +48,7 @@ from irontree.flows.runs.runs import of_repository, tags
 from irontree.flows.runs.starting import OnServer
 from irontree.flows.serve.child import OF_MANY, Child
 from irontree.flows.serve.documents import about_documents, documents_in
+from irontree.flows.serve.events import wait_no_longer
 from irontree.flows.serve.forking import FORKS, ForkServer
 from irontree.flows.serve.naming import named, retire
 from irontree.flows.serve.starts import Starts
@@ -358,6 +359,7 @@ def run_child() -> None:
 
 async def _execute(order: Mapping[str, Any], forks: ForkServer | None) -> None:
     serve = _run_worker if order["by"] == "worker" else _run_runner
+    wait_no_longer()
     starts = Starts(forks.run_process if forks else run_process, OnServer(), Path(order["folder"]))
     starter.run_process = starts.run_process  # type: ignore[attr-defined, assignment]
     async with asyncio.TaskGroup() as together:
