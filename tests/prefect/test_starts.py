@@ -12,10 +12,11 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Pending, R
 
 from irontree.flows.runs import runs
 from irontree.flows.runs.starting import AGAIN, OnServer, put
-from irontree.flows.serve.serving import Served, Serving
+from irontree.flows.serve.serving import Served, Serving, deployments_of
 from tests.prefect.harness import deploy
 from tests.prefect.sample_flows import note
 from tests.prefect.stumbling_flow import STUMBLES
+from tests.prefect.toys import make_toy
 
 PATIENCE = 60
 RECOVERY = 60
@@ -70,6 +71,24 @@ def test_a_process_that_ends_well_without_beginning_is_no_start_either(served, c
     while (found := runs.state(client, run_id)).state_name != "Walked":
         assert time.monotonic() < deadline, found
         time.sleep(0.2)
+
+
+def test_a_run_that_keeps_dying_becomes_a_question_that_names_step_signal_and_command(
+    client, state_folder, environment, tmp_path
+):
+    toy = make_toy(tmp_path, client, "# Toy\n\n## Greeting\n\n- [ ] it is there `$ kill -9 $PPID; sleep 60`\n")
+    unscheduled = [served for served in deployments_of(toy.app) if not served.cron]
+    serving = Serving(unscheduled, environment=environment, folder=state_folder)
+    try:
+        serving.wait_ready()
+        loop_id = toy.authorise()
+        asked = toy.asked(toy.go(loop_id).id).description
+    finally:
+        serving.stop()
+    assert (
+        "ended 3 times without progress at “verify: attempt 1 of 4”: its process was killed by SIGKILL, "
+        "while `kill -9 $PPID; sleep 60` ran (memory ran out, unless somebody killed it)"
+    ) in asked
 
 
 # --- What is told to the server
