@@ -140,8 +140,9 @@ def test_what_is_recorded_of_a_program_is_its_command_alone_and_tells_no_secret(
     for argv in (["/bin/sh", "-c", 'exec "$0" -c "$1"', "/bin/sh", "true 1"], ["true", "--token=very-secret-4711"]):
         children.run(argv, cwd=tmp_path, environment=dict(os.environ), limits=ProcessLimits(60))
     with children.answering(["cat"], cwd=tmp_path, environment=dict(os.environ), seconds=60) as cat:
+        cat.stdin.write(b"hello\n")
         cat.stdin.flush()
-        assert cat.stdout.readline() == b"\n"
+        assert cat.stdout.readline() == b"hello\n"
     assert seen == ["true 1", "true --token=(secret)", ""], "what only answers is not what ran"
 
 
