@@ -360,7 +360,9 @@ def run_child() -> None:
 async def _execute(order: Mapping[str, Any], forks: ForkServer | None) -> None:
     serve = _run_worker if order["by"] == "worker" else _run_runner
     wait_no_longer()
-    starts = Starts(forks.run_process if forks else run_process, OnServer(), Path(order["folder"]))
+    given = (served["parameters"].get("repository") for served in order["deployments"])
+    runs = OnServer([Path(root) for root in dict.fromkeys(given) if root])
+    starts = Starts(forks.run_process if forks else run_process, runs, Path(order["folder"]))
     starter.run_process = starts.run_process  # type: ignore[attr-defined, assignment]
     async with asyncio.TaskGroup() as together:
         if forks:

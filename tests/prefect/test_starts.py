@@ -13,10 +13,13 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Pending, R
 from irontree.flows.runs import runs
 from irontree.flows.runs.starting import AGAIN, OnServer, put
 from irontree.flows.serve.serving import Served, Serving, deployments_of
+from irontree.store.layout import create
+from irontree.store.locks import FileLock
 from tests.prefect.harness import deploy
 from tests.prefect.sample_flows import note
 from tests.prefect.stumbling_flow import STUMBLES
 from tests.prefect.toys import make_toy
+from tests.support.store import StillClock
 
 PATIENCE = 60
 RECOVERY = 60
@@ -148,6 +151,17 @@ def test_a_run_that_is_cancelled_while_it_is_moved_stays_cancelled(client, run_i
     client.set_flow_run_state(run_id, cancelled, force=True)
     assert not put(client, run_id, before, to)
     assert runs.state(client, run_id).cancelled
+
+
+@pytest.mark.parametrize("state", [Pending(), Running()])
+def test_a_run_at_which_another_process_works_is_left_to_it(client, run_id, state, tmp_path):
+    client.set_flow_run_state(run_id, state, force=True)
+    there, on_server = create(tmp_path).alive(str(run_id)), OnServer([tmp_path / "other", tmp_path])
+    with FileLock(there, StillClock(), "here").hold("another process"):
+        assert not on_server.start_again(run_id, 0, "")
+        assert not on_server.crash(run_id, "")
+        assert runs.state(client, run_id).state == state.type.value
+    assert on_server.start_again(run_id, 0, "")
 
 
 def test_a_run_that_was_deleted_is_left_alone(client, run_id):
