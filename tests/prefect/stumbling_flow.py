@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from prefect import flow
@@ -12,7 +13,10 @@ from prefect.states import Completed, State
 from irontree.flows.server.programs import begin
 
 STUMBLES: str = "IRONTREE_TEST_STUMBLES"
-"""The file with a letter for each start that is to fail: `e` exits, `k` is killed, `x` exits well."""
+"""The file with a letter for each start that is to fail: `e` exits, `k` is killed, `x` exits well, `h` hangs.
+
+One that hangs leaves its number beside the file.
+"""
 
 
 def _stumble(plan: Path) -> None:
@@ -25,6 +29,10 @@ def _stumble(plan: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "x":
             os._exit(0)
+        case "h":
+            plan.with_name("number").write_text(str(os.getpid()))
+            plan.with_name("number").rename(plan.with_name("hangs"))
+            time.sleep(600)
 
 
 if "PREFECT__FLOW_RUN_ID" in os.environ:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 import uuid
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import psutil
 import pytest
 from prefect.states import Cancelled, Cancelling, Completed, Crashed, Pending, Running, Scheduled
 
@@ -18,7 +22,7 @@ from irontree.store.locks import FileLock
 from tests.prefect.harness import deploy
 from tests.prefect.sample_flows import note
 from tests.prefect.stumbling_flow import STUMBLES
-from tests.prefect.toys import make_toy
+from tests.prefect.toys import make_toy, wait_until
 from tests.support.store import StillClock
 
 PATIENCE = 60
@@ -29,17 +33,25 @@ RECOVERY = 60
 @pytest.fixture(scope="module", params=["runner", "worker"])
 def served(request, state_folder, environment, tmp_path_factory):
     """The file that says how often it stumbles, and the name of its deployment."""
-    name, plan = f"stumbling-{uuid.uuid4().hex[:8]}", tmp_path_factory.mktemp("stumbling") / "plan"
+    folder = tmp_path_factory.mktemp("stumbling")
+    with stumbling(folder, state_folder, environment, request.param) as (_, name):
+        yield folder / "plan", name
+
+
+@contextmanager
+def stumbling(folder, state_folder, environment, by):
+    """Serve the flow that stumbles as `plan` in *folder* says; what serves it, and the name of its deployment."""
+    name, plan = f"stumbling-{uuid.uuid4().hex[:8]}", folder / "plan"
     plan.write_text("")
     serving = Serving(
         [Served("tests.prefect.stumbling_flow.stumbling", name, tags=(runs.owner_tag(name),))],
         environment={**environment, STUMBLES: str(plan)},
         folder=state_folder,
-        by=request.param,
+        by=by,
     )
     try:
         serving.wait_ready()
-        yield plan, name
+        yield serving, name
     finally:
         serving.stop()
 
@@ -74,6 +86,18 @@ def test_a_process_that_ends_well_without_beginning_is_no_start_either(served, c
     while (found := runs.state(client, run_id)).state_name != "Walked":
         assert time.monotonic() < deadline, found
         time.sleep(0.2)
+
+
+def test_a_process_that_hangs_does_not_outlive_what_serves_it(client, state_folder, environment, tmp_path):
+    """It would begin one day, beside the one that was started in its place."""
+    with stumbling(tmp_path, state_folder, environment, "runner") as (serving, name):
+        (tmp_path / "plan").write_text("h")
+        deployment = client.read_deployment_by_name(f"stumbling/{name}").id
+        runs.ensure_run(client, deployment, key=uuid.uuid4().hex, parameters={})
+        wait_until((tmp_path / "hangs").exists)
+        hanging = psutil.Process(int((tmp_path / "hangs").read_text()))
+        os.kill(serving._child._program.pid, signal.SIGKILL)
+        assert not psutil.wait_procs([hanging], timeout=10)[1]
 
 
 def test_a_run_that_keeps_dying_becomes_a_question_that_names_step_signal_and_command(
