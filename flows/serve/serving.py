@@ -338,7 +338,7 @@ async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[
 TIDY_EVERY = 60.0
 REGISTERED_EVERY = 2.0
 PREFETCH_SECONDS = 1.0
-"""Kept short: a run taken before its time occupies one of the few slots of its queue until then."""
+"""Kept short: a run taken before its time occupies one of the few slots, or begins before its time."""
 
 
 def run_child() -> None:
@@ -372,7 +372,12 @@ async def _execute(order: Mapping[str, Any], forks: ForkServer | None) -> None:
 
 async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
     """Execute their runs, at most *limit* at a time."""
-    runner = Runner(query_seconds=get_current_settings().worker.query_seconds, limit=limit, pause_on_shutdown=False)
+    runner = Runner(
+        query_seconds=get_current_settings().worker.query_seconds,
+        prefetch_seconds=PREFETCH_SECONDS,
+        limit=limit,
+        pause_on_shutdown=False,
+    )
     add = partial(register, deployments, queue_limit=limit, add=runner.aadd_deployment)
     _report(ids := await add())
     async with asyncio.TaskGroup() as together:

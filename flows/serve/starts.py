@@ -13,11 +13,13 @@ import logging
 import os
 import signal
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 from uuid import UUID
 
+from irontree.domain.text import times
 from irontree.errors import ServerUnavailable, in_words
 from irontree.flows.server.programs import BEGIN, take
 
@@ -90,7 +92,7 @@ class Attempt:
 
     def in_words(self) -> str:
         """How it ended."""
-        return f"did not begin within {self.hung:.0f} s and was killed" if self.hung else ended_by(self.code)
+        return f"was killed after {self.hung:.0f} s without a sign" if self.hung else ended_by(self.code)
 
 
 def ended_by(code: int | None) -> str:
@@ -108,8 +110,9 @@ def said_of(ends: Sequence[str]) -> str:
 
 def said_in_the_end(ends: Sequence[str]) -> str:
     """Why a run is not started again after these ends of its processes."""
+    each = "; ".join(f"{end} ({times(number)})" for end, number in Counter(ends).items())
     return (
-        f"Its flow did not begin in {len(ends)} starts: its process {'; then it '.join(ends)}. "
+        f"Its flow did not begin in {len(ends)} starts: its process {each}. "
         "Recovery starts it later; what the processes printed is in the log of what serves it (serving-….log)."
     )
 

@@ -17,6 +17,7 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Pending, R
 from irontree.flows.runs import runs
 from irontree.flows.runs.starting import AGAIN, OnServer, put
 from irontree.flows.serve.serving import Served, Serving, deployments_of
+from irontree.flows.serve.starts import PAUSES
 from irontree.store.layout import create
 from irontree.store.locks import FileLock
 from tests.prefect.harness import deploy
@@ -70,8 +71,10 @@ def test_a_run_whose_first_two_processes_end_before_its_flow_begins_is_done_in_s
     while (found := runs.state(client, run_id)).state_name != "Walked":
         assert time.monotonic() - began < RECOVERY, found
         time.sleep(0.2)
-    again = [state.message for state in states_of(client, run_id) if state.name == AGAIN]
-    assert again == [
+    states = states_of(client, run_id)
+    first, second = (number for number, state in enumerate(states) if state.name == AGAIN)
+    assert states[second + 1].timestamp - states[second].timestamp > timedelta(seconds=PAUSES[1] - 2)
+    assert [states[first].message, states[second].message] == [
         "Its process ended with exit code 3 before its flow began (start 1 of 4).",
         "Its process was killed by SIGKILL before its flow began (start 2 of 4).",
     ]
