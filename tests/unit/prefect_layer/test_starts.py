@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.serve.starts import PAUSES, RUN_ID, TELL_TIMES, Starts, ended_by
+from irontree.flows.serve.starts import PAUSES, RUN_ID, TELL_AGAIN_AFTER, TELL_TIMES, Starts, ended_by
 from irontree.flows.server.programs import BEGIN, begin, take
 
 RUN = uuid.UUID(int=7)
@@ -82,6 +82,12 @@ async def at_once(seconds: float) -> None:
     """No pause worth waiting for."""
 
 
+async def between_tries_none(seconds: float) -> None:
+    """Those between two tries to tell the server are none; that until a process is given up is for ever."""
+    if seconds != TELL_AGAIN_AFTER:
+        await for_ever(seconds)
+
+
 async def for_ever(seconds: float) -> None:
     await asyncio.Event().wait()
 
@@ -137,12 +143,12 @@ def test_a_run_that_somebody_cancelled_meanwhile_is_left_to_prefect(tmp_path, be
 
 def test_a_server_that_is_away_for_a_moment_is_told_when_it_is_back(tmp_path):
     told = Told(away=TELL_TIMES - 1)
-    assert run(Starts(ending(3), told, tmp_path, pause=lambda _: asyncio.sleep(0))).returncode == 0
+    assert run(Starts(ending(3), told, tmp_path, pause=between_tries_none)).returncode == 0
     assert told.calls == [("again", 0.0, FIRST)]
 
 
 def test_a_server_that_stays_away_leaves_the_run_to_recovery(tmp_path):
-    assert run(Starts(ending(3), Told(away=TELL_TIMES), tmp_path, pause=lambda _: asyncio.sleep(0))).returncode == 3
+    assert run(Starts(ending(3), Told(away=TELL_TIMES), tmp_path, pause=between_tries_none)).returncode == 3
 
 
 # --- Those that hang, as real processes
