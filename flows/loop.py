@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -22,6 +22,7 @@ from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, SequenceConflict, in_words
 from irontree.flows.gate import ask_until_taken, refuse_late_answers
+from irontree.flows.runs.ends import End, say_ends
 from irontree.flows.runs.recovery import (
     have_asking,
     have_beside_asking,
@@ -32,7 +33,17 @@ from irontree.flows.runs.recovery import (
     start_issue,
     waits_if_refused,
 )
-from irontree.flows.runs.runs import RunInfo, cancel, connect, reschedule, state, taken_up, url_for, wait_for
+from irontree.flows.runs.runs import (
+    RunInfo,
+    cancel,
+    connect,
+    reschedule,
+    state,
+    step_title,
+    taken_up,
+    url_for,
+    wait_for,
+)
 from irontree.flows.server.programs import finish_asked
 from irontree.services.answers.answers import Answer, answer_loop, give_way
 from irontree.services.answers.comments import look
@@ -166,7 +177,7 @@ def _stop_if_cancelled(app: App, loop_id: str) -> None:
 
 async def _drive(app: App, loop_id: str, show_again: Callable[[], None]) -> State[None] | None:
     """Run until the goal is reached or a user is needed; `None` if the loop itself has to ask."""
-    idle_ends: Counter[str] = Counter()
+    ends = defaultdict[str, list[End]](list)
     asked: set[str] = set()
     while True:
         await asyncio.to_thread(give_way, app)
@@ -191,13 +202,19 @@ async def _drive(app: App, loop_id: str, show_again: Callable[[], None]) -> Stat
         show_again()
         stopped_short = await _follow(app, before, run)
         if stopped_short is None:
-            idle_ends.clear()
+            ends.clear()
             continue
-        idle_ends[decision.task_key] += 1
-        if idle_ends[decision.task_key] >= ENDS_WITHOUT_PROGRESS:
-            said = stopped_short.message or stopped_short.state_name
-            stuck = Halt("protocol_gap", detail=f"the run of {decision.task_key} keeps ending without progress: {said}")
+        those = ends[decision.task_key]
+        those.append(await asyncio.to_thread(_end, app, step_title(decision, before), stopped_short))
+        if len(those) >= ENDS_WITHOUT_PROGRESS:
+            stuck = Halt("protocol_gap", detail=say_ends(decision.task_key, those))
             return await asyncio.to_thread(_halt, app, loop_id, stuck)
+
+
+def _end(app: App, step: str, run: RunInfo) -> End:
+    """How that run ended at *step*; what its process left behind is known until the next driver begins."""
+    died = run.state == "CRASHED"
+    return End(step, run.message or run.state_name, app.children.left_behind() if died else ())
 
 
 def _attend_to_waiting(app: App, loop_id: str, asked: set[str]) -> None:

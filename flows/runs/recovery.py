@@ -45,7 +45,7 @@ from irontree.flows.runs.runs import (
     taken_up,
     url_for,
 )
-from irontree.flows.server.programs import end_with_runner
+from irontree.flows.server.programs import begin
 from irontree.ports import Lock
 from irontree.services.answers.approve import names_issues, standing_of
 from irontree.services.execution.steps import catch_up, next_step
@@ -154,14 +154,14 @@ AT_WORK_ALREADY = (
 
 @asynccontextmanager
 async def hold_liveness(app: App) -> AsyncIterator[None]:
-    """Hold this flow run's lock for the block, and end with the runner that started the process.
+    """Hold this flow run's lock for the block, after telling whoever started the process that its flow begins.
 
     The page of open questions is kept: when the block begins after an answer, and when it ends with a question.
 
     A run whose state was changed by hand is started while its first process still lives: the second process waits
     for the first to end. Were it to end earlier, it would end the run of the first.
     """
-    end_with_runner()
+    begin()
     lock = app.alive(str(flow_run.get_id()))
     waits = partial(get_run_logger().warning, AT_WORK_ALREADY)
     async with hold_liveness_lock(lock, f"flow run {flow_run.get_name()}", waits=waits):

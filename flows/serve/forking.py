@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio.abc
-import prefect.runner._starter_engine as starter
 from prefect.context import refresh_global_settings_context
 
-from irontree.flows.server.programs import RUNNER
+from irontree.flows.server.programs import RUNNER, end_with_runner
 from irontree.processes.handing import protect
 
 FORKS: Final = sys.platform == "linux"
@@ -79,9 +78,8 @@ class ForkServer:
         self._running: dict[int, Forked] = {}
 
     async def use(self) -> Coroutine[Any, Any, None]:
-        """Have Prefect's runner and worker start processes here from now on; returns what is to run beside them."""
+        """Let processes be started here from now on; returns what is to run beside them."""
         reader, self._writer = await asyncio.open_unix_connection(sock=self._socket)
-        starter.run_process = self._run_process  # type: ignore[attr-defined, assignment]
         return self._follow(reader)
 
     async def _follow(self, reader: asyncio.StreamReader) -> None:
@@ -90,7 +88,7 @@ class ForkServer:
         # The fork server is gone. Nothing can be started any more, and its processes end.
         os.killpg(0, signal.SIGKILL)
 
-    async def _run_process(
+    async def run_process(
         self,
         command: list[str],  # noqa: ARG002 - always the engine, of which the fork server has one
         *,
@@ -184,12 +182,12 @@ def _reap(talk: socket.socket) -> None:
 
 
 def _run_engine(order: Mapping[str, Any]) -> None:
-    """Do in this forked process what `python -m prefect.engine` does in a new one."""
+    """Do in this forked process what `python -m prefect.engine` does in a new one, and end with whoever serves."""
     _show_as(FLOW)
     os.environ.clear()
     os.environ.update(order["environment"])
-    # Whose end this process does not survive: the fork server ends with the process that serves.
-    os.environ[RUNNER] = str(os.getppid())
+    os.environ[RUNNER] = str(os.getppid())  # the fork server, which ends with the process that serves
+    end_with_runner()
     if order["folder"]:
         os.chdir(order["folder"])
     refresh_global_settings_context()

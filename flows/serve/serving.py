@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID
 
+import prefect.runner._starter_engine as starter
 from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.filters import (
@@ -37,16 +38,20 @@ from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound, PrefectHTTPS
 from prefect.runner import Runner
 from prefect.schedules import Cron
 from prefect.settings import get_current_settings
+from prefect.utilities.processutils import run_process
 
 from irontree.app import App
 from irontree.domain.ids import slugify
 from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
 from irontree.flows.runs.runs import of_repository, tags
+from irontree.flows.runs.starting import OnServer
 from irontree.flows.serve.child import OF_MANY, Child
 from irontree.flows.serve.documents import about_documents, documents_in
+from irontree.flows.serve.events import wait_no_longer
 from irontree.flows.serve.forking import FORKS, ForkServer
 from irontree.flows.serve.naming import named, retire
+from irontree.flows.serve.starts import Starts
 from irontree.flows.serve.taken import TEMPLATE, own_worker, serve_only
 from irontree.flows.server.programs import RUNNER, end_with, keep_short
 from irontree.http_client import Unreachable
@@ -333,7 +338,7 @@ async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[
 TIDY_EVERY = 60.0
 REGISTERED_EVERY = 2.0
 PREFETCH_SECONDS = 1.0
-"""Kept short: a run taken before its time occupies one of the few slots of its queue until then."""
+"""Kept short: a run taken before its time occupies one of the few slots, or begins before its time."""
 
 
 def run_child() -> None:
@@ -354,6 +359,11 @@ def run_child() -> None:
 
 async def _execute(order: Mapping[str, Any], forks: ForkServer | None) -> None:
     serve = _run_worker if order["by"] == "worker" else _run_runner
+    wait_no_longer()
+    given = (served["parameters"].get("repository") for served in order["deployments"])
+    runs = OnServer([Path(root) for root in dict.fromkeys(given) if root])
+    starts = Starts(forks.run_process if forks else run_process, runs, Path(order["folder"]))
+    starter.run_process = starts.run_process  # type: ignore[attr-defined, assignment]
     async with asyncio.TaskGroup() as together:
         if forks:
             together.create_task(await forks.use())
@@ -362,7 +372,12 @@ async def _execute(order: Mapping[str, Any], forks: ForkServer | None) -> None:
 
 async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
     """Execute their runs, at most *limit* at a time."""
-    runner = Runner(query_seconds=get_current_settings().worker.query_seconds, limit=limit, pause_on_shutdown=False)
+    runner = Runner(
+        query_seconds=get_current_settings().worker.query_seconds,
+        prefetch_seconds=PREFETCH_SECONDS,
+        limit=limit,
+        pause_on_shutdown=False,
+    )
     add = partial(register, deployments, queue_limit=limit, add=runner.aadd_deployment)
     _report(ids := await add())
     async with asyncio.TaskGroup() as together:

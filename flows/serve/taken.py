@@ -28,6 +28,8 @@ from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
 from irontree.errors import NotEligible
 from irontree.flows.runs.runs import connect
+from irontree.flows.serve.events import wait_no_longer
+from irontree.flows.server.programs import end_with_runner
 
 SERVED: Final = "IRONTREE__SERVED"
 """The variable by which flow processes know what their parent serves: by deployment id the entry point and folder."""
@@ -105,7 +107,9 @@ def __getattr__(name: str) -> Flow[..., Any]:
     """`flow`: that of the run for which Prefect's engine started this process; one that is refused has failed."""
     if name != "flow":
         raise AttributeError(name)
+    end_with_runner()
     believe_no_results()
+    wait_no_longer()
     run = load_flow_run(UUID(os.environ["PREFECT__FLOW_RUN_ID"]))
     try:
         return flow_of(run)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -110,13 +110,13 @@ FINISH = "IRONTREE__FINISH"
 LOOK_FOR_PARENT_EVERY = 0.2
 
 
-def end_with_runner(environ: Mapping[str, str] = os.environ) -> None:
-    """Kill this flow process when the runner that started it is gone; called first in every flow.
+def end_with_runner(environ: MutableMapping[str, str] = os.environ) -> None:
+    """Kill this flow process when the runner that started it is gone; called before its flow, and once is enough.
 
     Otherwise it would run beside the process that resumes its work. The kernel's own mechanism (PDEATHSIG) exists
     on Linux only and can mistake the end of the parent's thread for the parent's; checking its pid cannot.
     """
-    if runner := environ.get(RUNNER):
+    if runner := environ.pop(RUNNER, ""):
         end_with(int(runner), lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
@@ -134,3 +134,30 @@ def end_with(parent: int, end: Callable[[], None]) -> None:
 def finish_asked(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether to stop after the current step (first Ctrl-C); checked between steps."""
     return FINISH in environ and Path(environ[FINISH]).exists()
+
+
+# --- The beginning of a flow, which its process and whoever started it agree on
+
+
+BEGIN = "IRONTREE__BEGIN"
+"""The path that a flow process takes when its flow begins, and whoever started it when that has taken too long."""
+
+
+def take(path: Path) -> bool:
+    """Create *path*; `False` if somebody else did, or its folder is gone: of two processes, one gets `True`."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except (FileExistsError, FileNotFoundError):
+        return False
+    return True
+
+
+def begin(environ: MutableMapping[str, str] = os.environ, *, end: Callable[[], None] | None = None) -> None:
+    """Say that the flow of this process begins; *end* the process if it was given up: the run is started again."""
+    path = environ.pop(BEGIN, "")
+    if path and not take(Path(path)):
+        (end or _end_now)()
+
+
+def _end_now() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -177,6 +177,9 @@ class Children(Protocol):
     def kill_leftovers(self) -> int:
         """Kill those recorded that are still the same process; returns how many."""
 
+    def left_behind(self) -> tuple[str, ...]:
+        """The commands of those recorded, living or not, until `kill_leftovers`: they ran when their driver died."""
+
 
 # --- Files under `.mino/`: the log, what is derived from it, and what was delivered
 

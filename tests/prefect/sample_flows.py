@@ -11,7 +11,7 @@ from prefect import flow
 from prefect.states import Completed, State
 
 from irontree.flows.gate import ask, make_form
-from irontree.flows.server.programs import end_with_runner, finish_asked
+from irontree.flows.server.programs import begin, finish_asked
 from irontree.processes.containers import given_environment
 from irontree.tasks.stages import in_thread
 
@@ -24,7 +24,7 @@ PR_GET_DUMPABLE = 3
 @flow
 async def question(halt: int = 1) -> State[object]:
     """Asks one question and ends in a state that names the answer."""
-    end_with_runner()
+    begin()
     answer, key = await ask(Decide, key=f"halt-{halt}", description=QUESTION)
     return Completed(name="Answered", message=f"{answer.decision} by {answer.approver} ({key})")
 
@@ -32,7 +32,7 @@ async def question(halt: int = 1) -> State[object]:
 @flow
 async def note(folder: str, text: str = "") -> None:
     """Leaves a line in a file."""
-    end_with_runner()
+    begin()
     with (Path(folder) / "notes").open("a") as notes:
         notes.write(f"{text}\n")
 
@@ -40,7 +40,7 @@ async def note(folder: str, text: str = "") -> None:
 @flow
 async def long_step(folder: str) -> None:
     """A step that blocks until it is told to stop, and says that it was."""
-    end_with_runner()
+    begin()
 
     def step(cancel):
         (Path(folder) / "started").touch()
@@ -57,7 +57,7 @@ async def short_steps(folder: str) -> State[object]:
 
     And whether other processes of this user could read its memory: 0 says no.
     """
-    end_with_runner()
+    begin()
     readable = ctypes.CDLL(None).prctl(PR_GET_DUMPABLE)
     (Path(folder) / "starting").write_text(f"{given_environment().get('GITEA_TOKEN', '')} {readable}")
     (Path(folder) / "starting").rename(Path(folder) / "started")

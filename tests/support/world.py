@@ -151,6 +151,9 @@ class Leftovers:
         self._journal.append("children killed")
         return 0
 
+    def left_behind(self) -> tuple[str, ...]:
+        return ()
+
 
 class Notes:
     """A progress that remembers."""

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,7 @@ from irontree.cli.ahead import show_ahead
 from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
 from irontree.cli.console import Console, show_markdown
 from irontree.cli.context import Context, Verb
-from irontree.cli.drive import APPROVE, Drive, ask_for_approval, local_server, show_plan, show_published
+from irontree.cli.drive import APPROVE, Drive, Server, ask_for_approval, local_server, show_plan, show_published
 from irontree.cli.parser import OK, UsageError, argument
 from irontree.cli.resume import FOLLOWED, resume_loop
 from irontree.cli.trial import WAIT_SECONDS
@@ -173,7 +174,7 @@ def _carry_out(context: Context, app: App, find: FindProposal, prepared: Sequenc
         return show_ahead(context, foresee_plan(app, proposal.todo, proposal.draft.budget), titles)
     if options.stepwise:
         return _stepwise(context, app, find())
-    return _approve_and_drive(context, app, find, prepared)
+    return approve_and_drive(context, app, find, prepared)
 
 
 def _show_prompts(context: Context, app: App, proposal: Proposal) -> int:
@@ -204,10 +205,16 @@ def _require_fit(options: argparse.Namespace, *, of_issues: bool) -> None:
         raise UsageError("--answer is for a loop that is followed here: leave --stepwise and --detach out")
 
 
-def _approve_and_drive(context: Context, app: App, find: FindProposal, prepared: Sequence[Prepared]) -> int:
+def approve_and_drive(
+    context: Context,
+    app: App,
+    find: FindProposal,
+    prepared: Sequence[Prepared],
+    server_of: Callable[..., AbstractContextManager[Server]] = local_server,
+) -> int:
     """Ask for approval unless already given, publish, and follow the loop to its end."""
     options = context.options
-    with local_server(app, detach=options.detach) as server:
+    with server_of(app, detach=options.detach) as server:
         start: Callable[[], None] = (lambda: None) if options.detach else partial(server.start, app)
         if options.approve:  # it is wanted for certain, and takes longest
             start()

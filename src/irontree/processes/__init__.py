@@ -152,6 +152,7 @@ class ChildProcesses:
         """
         if self._foreign:
             protect()
+        wanted = [without_secrets(word, self._secrets) for word in _for_people(argv)]
         hear = Redaction(on_line, self._secrets).hear if on_line and self._foreign else on_line
         output, mark = Output(keep, hear), uuid.uuid4().hex
         argv, environment = self._places.enter(
@@ -167,7 +168,7 @@ class ChildProcesses:
             return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())
         errors = subprocess.PIPE if conversation else subprocess.STDOUT
         process = running.start(argv, cwd, {**environment, MARK: mark}, errors=errors)
-        child = replace(identify(process.pid, mark, argv), engine=engine_of(self._place))
+        child = replace(identify(process.pid, mark, wanted), engine=engine_of(self._place))
         ended: ProcessEnd = "cancelled"
         try:
             self._registry.record(child)
@@ -193,7 +194,7 @@ class ChildProcesses:
         """
         mark = uuid.uuid4().hex
         process = running.start(argv, cwd, {**environment, MARK: mark}, errors=subprocess.DEVNULL)
-        child = identify(process.pid, mark, argv)
+        child = identify(process.pid, mark, ())  # it waits most of the time, and is not what ran
         try:
             self._registry.record(child)
             self._guard.watch(child.pgid)
@@ -227,6 +228,10 @@ class ChildProcesses:
             self._registry.forget(child.pid)
         return alive
 
+    def left_behind(self) -> tuple[str, ...]:
+        """What ran when the process that had started it died, but for those that only answer questions."""
+        return tuple(child.command for child in self._registry.recorded() if child.command and not is_owned(child))
+
     def _remove(self, child: Child) -> bool:
         """End what runs in its container, if it has one: that outlives the program which started it."""
         return self._places.remove(child.engine, child.mark)
@@ -234,6 +239,11 @@ class ChildProcesses:
     def _as_in_its_place(self, done: Completed) -> Completed:
         failed = done.ended == "exited" and never_ran(self._place, done.exit_code, done.output)
         return done._replace(ended="not_started", exit_code=None) if failed else done
+
+
+def _for_people(argv: Sequence[str]) -> Sequence[str]:
+    """A program as people call it: of a shell its command, which comes last, without what we put around it."""
+    return argv[-1:] if list(argv[:2]) == [SHELL, "-c"] else argv
 
 
 class _Guard:

@@ -13,6 +13,7 @@ import pytest
 
 from irontree.ports import Child
 from irontree.processes import ChildProcesses
+from irontree.processes.family import ProcessLimits
 from tests.support.processes import MemoryRegistry
 
 DRIVER = """
@@ -28,7 +29,7 @@ class FileRegistry:
     def recorded(self): return ()
 
 ChildProcesses(FileRegistry()).run(
-    ["sh", "-c", sys.argv[1]], cwd=Path.cwd(), environment=dict(os.environ), limits=ProcessLimits(60)
+    ["/bin/sh", "-c", sys.argv[1]], cwd=Path.cwd(), environment=dict(os.environ), limits=ProcessLimits(60)
 )
 """
 
@@ -112,6 +113,37 @@ def test_a_record_of_before_a_reboot_kills_nobody(driver, witness, tmp_path):
     old = dataclasses.replace(recorded_by(tmp_path), boot="another boot", mark="no such mark")
     assert leftovers(old).kill_leftovers() == 0
     assert process.poll() is None
+
+
+def test_what_ran_when_its_driver_died_is_known_until_recovery(driver, witness, tmp_path):
+    script = f"{witness.hold}; sleep 1000"
+    process = driver(script)
+    assert leftovers(recorded_by(tmp_path)).left_behind() == (), "its driver lives"
+    process.kill()
+    process.wait()
+    left = leftovers(recorded_by(tmp_path))
+    assert left.left_behind() == (script[:200],)
+    left.kill_leftovers()
+    assert left.left_behind() == ()
+
+
+def test_what_is_recorded_of_a_program_is_its_command_alone_and_tells_no_secret(tmp_path):
+    """Not the sandbox around it, nor the shell that looks for another."""
+    seen: list[str] = []
+
+    class Seen(MemoryRegistry):
+        def record(self, child: Child) -> None:
+            seen.append(child.command)
+            super().record(child)
+
+    children = ChildProcesses(Seen(), environment={"GITEA_TOKEN": "very-secret-4711"})
+    for argv in (["/bin/sh", "-c", 'exec "$0" -c "$1"', "/bin/sh", "true 1"], ["true", "--token=very-secret-4711"]):
+        children.run(argv, cwd=tmp_path, environment=dict(os.environ), limits=ProcessLimits(60))
+    with children.answering(["cat"], cwd=tmp_path, environment=dict(os.environ), seconds=60) as cat:
+        cat.stdin.write(b"hello\n")
+        cat.stdin.flush()
+        assert cat.stdout.readline() == b"hello\n"
+    assert seen == ["true 1", "true --token=(secret)", ""], "what only answers is not what ran"
 
 
 def test_recovery_with_nothing_recorded_does_nothing():

@@ -33,7 +33,7 @@ class Started:
         self.value = value
 
 async def process(forks, environment, folder):
-    return await forks._run_process(
+    return await forks.run_process(
         [], task_status=Started(), task_status_handler=lambda process: process, env=environment, cwd=folder
     )
 
