@@ -87,7 +87,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest: a file of flows, which mostly wait, beside one that works, and so on."""
-    files = {name: list(group) for name, group in groupby(items, lambda item: item.location[0])}
+    files = {name: list(group) for name, group in groupby(items, lambda item: item.nodeid.partition("::")[0])}
     waiting = [name for name in files if name.startswith(WAITING)]
     working = sorted(files.keys() - waiting, key=lambda name: (not name.startswith(LONGEST), name))
     items[:] = [item for name in chain(*zip_longest(waiting, working)) if name for item in files[name]]
