@@ -49,7 +49,7 @@ GIT_CONFIG = """\
 """
 HOME = pytest.StashKey[Path]()
 WAITING = "tests/prefect/"
-LONGEST = ("tests/integration/cli/", "tests/integration/crash/")
+LONGEST = ("tests/integration/cli/", "tests/integration/crash/", "tests/unit/model/", "tests/unit/test_")
 
 
 def pytest_configure(config: pytest.Config) -> None:
