@@ -20,7 +20,7 @@ PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test collect test-agents test-e2e test-scale test-forges check descriptions one-agent format demo recording soak storms bench mutants lock clean
+.PHONY: help setup test pytest lint types collect test-agents test-e2e test-scale test-forges check descriptions one-agent format demo recording soak storms bench mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,9 +39,13 @@ $(STAMP): requirements.lock pyproject.toml setup.py tools/check_python.py
 	@touch $@
 	@echo "Ready. The main job on a sample: make demo. Your own repository: $(BIN)/irontree --help"
 
-check: $(STAMP) ## formatting, lint and types, without running anything
+check: lint types ## formatting, lint and types, without running anything
+
+lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: lint
 	$(BIN)/python tools/link_tree.py
 	$(BIN)/mypy
 
@@ -58,7 +62,10 @@ build/collected.txt: $(STAMP) $(shell find tests conftest.py -name '*.py')
 	@$(BIN)/python -m pytest --collect-only -qq >$@ || { cat $@; rm $@; exit 1; }
 
 test: $(STAMP) ## the tests; CI runs test-e2e and test-scale too, in their small forms
-	@$(MAKE) --no-print-directory --jobs=4 check descriptions one-agent collect
+	@# Types are looked at beside the first tests: without what mypy remembers, that takes one core for 40 s.
+	@$(MAKE) --no-print-directory --jobs=4 types pytest
+
+pytest: lint descriptions one-agent collect
 	@tools/in_memory $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)
