@@ -16,8 +16,11 @@ NODE_AGENTS    := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @googl
 ONE_AGENT      := $(filter @google/gemini-cli@%,$(NODE_AGENTS)) gemini
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
+# Stored bytecode is what `collect` is for; without it each worker and each program compiles what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup test collect test-agents test-e2e test-scale test-forges check descriptions one-agent format demo recording soak storms bench mutants lock clean
+.PHONY: help setup test pytest lint types collect test-agents test-e2e test-scale test-forges check descriptions one-agent format demo recording soak storms bench mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,9 +39,13 @@ $(STAMP): requirements.lock pyproject.toml setup.py tools/check_python.py
 	@touch $@
 	@echo "Ready. The main job on a sample: make demo. Your own repository: $(BIN)/irontree --help"
 
-check: $(STAMP) ## formatting, lint and types, without running anything
+check: lint types ## formatting, lint and types, without running anything
+
+lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: lint
 	$(BIN)/python tools/link_tree.py
 	$(BIN)/mypy
 
@@ -48,12 +55,17 @@ descriptions: $(STAMP) ## what GitHub publishes of its API, for the tests to com
 one-agent: $(STAMP) ## one real agent program for the tests that call it (needs npm)
 	@$(BIN)/python tools/fetch_agent.py $(ONE_AGENT)
 
-collect: $(STAMP) # compile the tests once: else each worker does so for itself (10 s)
+collect: build/collected.txt # compile the tests once: else each worker does so for itself (10 s)
+
+build/collected.txt: $(STAMP) $(shell find tests conftest.py -name '*.py')
 	@mkdir -p build
-	@$(BIN)/python -m pytest --collect-only -qq $(PYTEST_ARGS) >build/collected.txt || { cat build/collected.txt; exit 1; }
+	@$(BIN)/python -m pytest --collect-only -qq >$@ || { cat $@; rm $@; exit 1; }
 
 test: $(STAMP) ## the tests; CI runs test-e2e and test-scale too, in their small forms
-	@$(MAKE) --no-print-directory --jobs=4 check descriptions one-agent collect
+	@# Types are looked at beside the first tests: without what mypy remembers, that takes one core for 40 s.
+	@$(MAKE) --no-print-directory --jobs=4 types pytest
+
+pytest: lint descriptions one-agent collect
 	@tools/in_memory $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)

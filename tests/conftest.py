@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from itertools import chain, groupby, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import certifi
@@ -26,6 +26,8 @@ FOREIGN = ("GIT_", "PREFECT_", "IRONTREE_", "XDG_", "GITHUB_", "GH_", "GITEA_", 
 # Without stored bytecode each program of ours that a test starts compiles 180 modules first: 0.15 s.
 FOREIGN_NAMES = (
     "PYTHONDONTWRITEBYTECODE",
+    # With those of the make that runs the tests, one that a test runs says that it may not start jobs.
+    *("MAKEFLAGS", "MFLAGS", "MAKELEVEL"),
     *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "EDITOR", "PAGER"),
 )
 # No sample hooks to copy and remove a thousand times, no program started after each commit to look for garbage.
@@ -49,7 +51,7 @@ GIT_CONFIG = """\
 """
 HOME = pytest.StashKey[Path]()
 WAITING = "tests/prefect/"
-LONGEST = ("tests/integration/cli/", "tests/integration/crash/")
+LONGEST = ("tests/integration/cli/", "tests/integration/crash/", "tests/unit/model/", "tests/unit/test_")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,7 +89,9 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest: a file of flows, which mostly wait, beside one that works, and so on."""
-    files = {name: list(group) for name, group in groupby(items, lambda item: item.location[0])}
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:  # not by where a test is defined: one file may take in the tests of another
+        files.setdefault(item.nodeid.partition("::")[0], []).append(item)
     waiting = [name for name in files if name.startswith(WAITING)]
     working = sorted(files.keys() - waiting, key=lambda name: (not name.startswith(LONGEST), name))
     items[:] = [item for name in chain(*zip_longest(waiting, working)) if name for item in files[name]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from irontree.domain.comments import MAX_CHARACTERS
+
 SHA = "0123456789abcdef0123456789abcdef01234567"
 NOW = "2026-01-02T12:00:00Z"
 MARKER = "<!-- irontree:7:mfrggzdfmztwq2lk -->"
@@ -44,7 +46,7 @@ HOSTILE = {
     ),
     "badges": "\N{CROSS MARK} \N{WHITE HEAVY CHECK MARK} \N{WARNING SIGN}\ufe0f done",
     "unicode": "\N{PALM TREE} \N{LATIN SMALL LETTER E}\N{COMBINING ACUTE ACCENT} \N{ZERO WIDTH SPACE} 要求",
-    "large": "word " * 20_000,
-    "one large word": "x" * 100_000,
+    "large": "word " * (MAX_CHARACTERS // 5 + 1),
+    "one large word": "x" * (MAX_CHARACTERS + 1),
     "many lines": "\n" * 10_000,
 }

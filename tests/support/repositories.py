@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
+import uuid
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
@@ -157,8 +160,22 @@ class Project:
         return made
 
 
-def make_template(folder: Path) -> Path:
-    """The project and its remote, to be copied: faster than making them for each test."""
+def make_project(folder: Path) -> Project:
+    """The user's clone, set up, and its remote in *folder*."""
+    template = _template(os.environ["HOME"])
+    for name in ("project", "remote.git"):
+        shutil.copytree(template / name, folder / name)
+    root = folder / "project"
+    git(root, "status")  # the index knows the copied files by their new inodes
+    with (root / ".git" / "config").open("a") as config:  # what `adopt_home` says, in a tenth of its time
+        config.write(f"[irontree]\n\tid = {uuid.uuid4().hex[:12]}\n\thome = host:{root}\n")
+    return Project(root, folder / "remote.git", folder / "cache-root", new_children())
+
+
+@cache
+def _template(home: str) -> Path:
+    """Both, made once for each home, which goes with the tests: a copy takes a tenth of the time."""
+    folder = Path(tempfile.mkdtemp(prefix="template-", dir=home))
     root = folder / "project"
     git(folder, "init", "--quiet", "--bare", "--template=", "--initial-branch=main", "remote.git")
     git(folder, "init", "--quiet", "--template=", "--initial-branch=main", "project")
@@ -168,22 +185,6 @@ def make_template(folder: Path) -> Path:
     git(root, "remote", "add", "origin", "../remote.git")
     git(root, "push", "--quiet", "--set-upstream", "origin", "main")
     return folder
-
-
-def make_project(folder: Path) -> Project:
-    """The same without a template at hand."""
-    (folder / "template").mkdir()
-    return copy_project(make_template(folder / "template"), folder)
-
-
-def copy_project(template: Path, folder: Path) -> Project:
-    """The user's clone and its remote in *folder*."""
-    for name in ("project", "remote.git"):
-        shutil.copytree(template / name, folder / name)
-    git(folder / "project", "status")  # the index knows the copied files by their new inodes
-    project = Project(folder / "project", folder / "remote.git", folder / "cache-root", new_children())
-    project.repository.adopt_home("host")
-    return project
 
 
 def everything(root: Path) -> dict[str, object]:

@@ -7,8 +7,32 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from tests.conftest import pytest_collection_modifyitems
+
+
+class Collected(NamedTuple):
+    """What the order of the tests is made by, and where a test is defined: that may be another file."""
+
+    nodeid: str
+    location: tuple[str, int, str]
+
+
+def test_none_is_lost_in_their_order_where_a_file_takes_in_those_of_another():
+    there = ("tests/contract/test_forge.py", 1, "test_a")
+    own = Collected("tests/contract/test_forge.py::test_a", there)
+    waiting = Collected("tests/prefect/test_gate.py::test_b", ("tests/prefect/test_gate.py", 1, "test_b"))
+    taken_in = Collected("tests/forges/test_contract.py::test_a", there)
+    items = [own, waiting, taken_in]
+    pytest_collection_modifyitems(items)
+    assert items == [waiting, own, taken_in]
+
+
+def test_a_make_that_a_test_runs_knows_nothing_of_the_one_that_runs_the_tests():
+    assert {"MAKEFLAGS", "MFLAGS", "MAKELEVEL"}.isdisjoint(os.environ)
 
 
 def test_the_network_ends_at_this_machine():

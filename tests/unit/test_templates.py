@@ -254,7 +254,7 @@ def not_last(ours: list[str], markdown: str) -> object:
 
 def test_an_issue_body_fits_into_a_forge():
     def too_long(text: str) -> bool:
-        return len(rendered("issues/body.md", text)) >= 65_536 and len(text) <= 90_000
+        return len(rendered("issues/body.md", text)) >= 65_536 and len(text) <= MAX_CHARACTERS
 
     assert hostile(too_long) == {}
 

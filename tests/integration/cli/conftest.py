@@ -17,6 +17,7 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
+from irontree.repository import GitRepository
 from irontree.services.execution.publish import publish
 from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
@@ -57,6 +58,7 @@ Depends on: First text
 
 - [ ] It reads well (manual)
 """
+TO_BE_JUDGED = (["run", "1"], ["verify", "1"], ["checkup", "finalize", "1"], ["run", "3"], ["verify", "3"])
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,24 @@ def template(bare_template, tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def judged_template(template, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("judged-template")
+    copy(template, folder)
+    with redirect_stdout(io.StringIO()):
+        for words in TO_BE_JUDGED:
+            main(["-C", str(folder / "project"), *words])
+    shutil.copy(key_of_results(folder), folder / "results.key")
+    return folder
+
+
+def key_of_results(folder: Path) -> Path:
+    """Where the repository in that folder keeps the key without which no result of a check is believed."""
+    app = open_app(folder / "project", origin=Origin("Test Author"))
+    assert isinstance(app.repository, GitRepository)
+    return app.repository.state_folder / "results.key"
+
+
 def set_up_at(folder: Path) -> None:
     root, agent = folder / "project", folder / "agent"
     agent.write_text(AGENT)
@@ -180,6 +200,16 @@ def bare_shell(bare_template, tmp_path, capsys) -> Shell:
 def shell(template, tmp_path, capsys) -> Shell:
     """Set up, with an agent; #1 First text, #2 Parts, and #3 Second text in it are published."""
     copy(template, tmp_path)
+    return Shell(tmp_path / "project", tmp_path / "remote.git", capsys)
+
+
+@pytest.fixture
+def judged(judged_template, tmp_path, capsys) -> Shell:
+    """The same, where #3 Second text waits for acceptance."""
+    copy(judged_template, tmp_path)
+    key = key_of_results(tmp_path)
+    key.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(judged_template / "results.key", key)
     return Shell(tmp_path / "project", tmp_path / "remote.git", capsys)
 
 

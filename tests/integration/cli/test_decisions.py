@@ -30,14 +30,6 @@ from tests.support.store import LOOP_ID
 OTHER = "2026-04-22-1500-bbbbbb"
 
 
-@pytest.fixture
-def judged(shell):
-    """#3 Second text waits for acceptance."""
-    for words in (["run", "1"], ["verify", "1"], ["checkup", "finalize", "1"], ["run", "3"], ["verify", "3"]):
-        shell(*words)
-    return shell
-
-
 def start(shell, loop_id: str = LOOP_ID, keys: tuple[str, ...] = ("parts", "parts-second-text")) -> None:
     loops.start(open_app(shell.root, origin=Origin("Ada")), loop_id, keys, intent="#3", query="issue #3", budget=5)
 

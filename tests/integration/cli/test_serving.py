@@ -33,14 +33,6 @@ def repository_id(shell) -> str:
     return git(shell.root, "config", "irontree.id").strip()
 
 
-@pytest.fixture
-def waiting_shell(shell):
-    """Issue #3, whose acceptance is asked for, was worked on."""
-    for words in (["run", "1"], ["verify", "1"], ["checkup", "finalize", "1"], ["run", "3"], ["verify", "3"]):
-        shell(*words)
-    return shell
-
-
 def test_a_repository_is_added_listed_and_forgotten(shell, repository_id):
     assert "No repositories yet." in shell("repos").out
     assert "takes it up within seconds" in shell("repos", "add").err
@@ -119,27 +111,27 @@ def test_another_word_than_add_and_remove_is_wrong_usage(shell):
     assert shell("repos", "delete").code == 2
 
 
-def test_from_anywhere_the_inbox_shows_what_waits_in_registered_repositories(waiting_shell, tmp_path):
-    waiting_shell("repos", "add")
-    found = Shell(tmp_path, waiting_shell.remote, waiting_shell.capsys)("inbox", "--json").data
+def test_from_anywhere_the_inbox_shows_what_waits_in_registered_repositories(judged, tmp_path):
+    judged("repos", "add")
+    found = Shell(tmp_path, judged.remote, judged.capsys)("inbox", "--json").data
     [one] = found["waiting"]
     assert (one["repository"], one["issue"], one["reason"]) == ("project", 3, "pending_acceptance")
     assert one["form_url"] is None
     assert one["since"]
-    assert f"irontree -C {waiting_shell.root} accept 3" in [a["command"] for a in one["answers"]]
+    assert f"irontree -C {judged.root} accept 3" in [a["command"] for a in one["answers"]]
     assert found["problems"] == []
 
 
-def test_the_inbox_shows_the_repository_here_though_nobody_registered_it(waiting_shell):
-    shown = waiting_shell("inbox").out
+def test_the_inbox_shows_the_repository_here_though_nobody_registered_it(judged):
+    shown = judged("inbox").out
     assert shown.startswith("project #3 Second text:\n  Your acceptance is needed")
     assert "since " in shown
 
 
-def test_who_only_looks_needs_no_state_folder(waiting_shell, tmp_path, monkeypatch):
+def test_who_only_looks_needs_no_state_folder(judged, tmp_path, monkeypatch):
     (tmp_path / "a-file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a-file"))
-    looked = waiting_shell("inbox")
+    looked = judged("inbox")
     assert looked.code == 0
     assert looked.out.startswith("project #3 Second text:")
 
@@ -152,10 +144,10 @@ def test_outside_of_every_repository_the_inbox_says_how_to_add_one(tmp_path, bar
     assert "irontree repos add DIR" in Shell(tmp_path, bare_shell.remote, bare_shell.capsys)("inbox").out
 
 
-def test_a_repository_that_cannot_be_read_does_not_hide_the_others(waiting_shell, tmp_path):
-    waiting_shell("repos", "add")
+def test_a_repository_that_cannot_be_read_does_not_hide_the_others(judged, tmp_path):
+    judged("repos", "add")
     (tmp_path / "state" / "irontree" / "repositories" / "ba9876543210").write_text(str(tmp_path / "nowhere"))
-    found = waiting_shell("inbox", "--json").data
+    found = judged("inbox", "--json").data
     assert len(found["waiting"]) == 1
     assert str(tmp_path / "nowhere") in found["problems"][0]
 

@@ -12,11 +12,13 @@ import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from irontree.app import App, Origin
-from irontree.bootstrap import open_app
+from irontree.bootstrap import _renderer, open_app
+from irontree.domain.text import secret_values
 from irontree.services.answers.answers import Answer
 from irontree.services.answers.approve import approve
 from irontree.services.loops.loop import Loop, read_loops
@@ -25,10 +27,15 @@ from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
+from tests.support.hostile_texts import ORDINARY
 from tests.support.own_branch import propose_on_own_branch
 from tests.support.repositories import commit, git
+from tests.support.views import TEMPLATES, case
 from tests.support.watching import Side, Watched, watched_app
 from tests.support.world import accepts, drive, sends_back
+
+RENDERED = ("briefs/", "comments/", "issues/", "prompts/", "reports/")
+"""The folders of templates that a life without people at a page renders."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +154,19 @@ def jobs() -> Iterator[Job]:
         yield Job(**{**values, "kill": kill})
 
 
+def prepare() -> None:
+    """Load and compile what each life needs and commands load late: a life may be shorter than that takes."""
+    for late in ("adapters", "agents.program", "checks.shell", "forges.local", "repository.reading"):
+        import_module(f"irontree.{late}")
+    renderer = _renderer(secret_values(os.environ))
+    for template in TEMPLATES:
+        if template.startswith(RENDERED):
+            renderer.render(template, **case(template, ORDINARY))
+
+
 def serve() -> None:
     """Fork for each job; say how its life ended, and what it did."""
+    prepare()
     for job in jobs():
         reading, writing = os.pipe()
         child = os.fork()

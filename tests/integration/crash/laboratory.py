@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -224,21 +228,34 @@ OPEN = "sandbox: none\n"
 
 def lay_out(place: Path, agent: str = AGENT, spec: str = SPEC, settings: str = "", sandbox: str = OPEN) -> Path:
     """A clone at `project` with a bare `remote.git`, set up, its document written; the clone."""
+    command = json.dumps(["sh", "-c", agent])
+    config = f"publish:\n  remote: origin\n  target_branch: main\nagent:\n  command: {command}\n{settings}{sandbox}"
+    made, root = _laid_out(os.environ["HOME"], config), place / "project"
+    for name in ("project", "remote.git"):
+        shutil.copytree(made / name, place / name)
+    settings_of_git = root / ".git" / "config"
+    told = settings_of_git.read_text().replace(str(made), str(place))
+    settings_of_git.write_text(re.sub(r"(?<=\tid = )\w+", uuid.uuid4().hex[:12], told))
+    git(root, "status")  # the index knows the copied files by their new inodes
+    (root / "SPEC.md").write_text(spec)
+    return root
+
+
+@cache
+def _laid_out(home: str, config: str) -> Path:
+    """Both, with that configuration, made once for each home, which goes with the tests: most tests have the same."""
+    place = Path(tempfile.mkdtemp(prefix="laid-out-", dir=home))
     root = place / "project"
     git(place, "init", "--quiet", "--bare", "remote.git")
     git(place, "init", "--quiet", "project")
     git(root, "remote", "add", "origin", "../remote.git")
     (root / "README.md").write_text("toy\n")
     set_up(root)
-    config = json.dumps(["sh", "-c", agent])
-    (root / ".mino" / "config.yml").write_text(
-        f"publish:\n  remote: origin\n  target_branch: main\nagent:\n  command: {config}\n{settings}{sandbox}"
-    )
+    (root / ".mino" / "config.yml").write_text(config)
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message", "first")
     git(root, "push", "--quiet", "origin", "main")
-    (root / "SPEC.md").write_text(spec)
-    return root
+    return place
 
 
 # --- what is there afterwards ---------------------------------------------------------------------------
