@@ -73,10 +73,10 @@ class FileLock:
         try:
             with _opened(self._path, create=False) as descriptor:
                 return None if _take(descriptor, self._path, shared=True) else _read_holder(descriptor)
-        except EnvironmentRefused:
-            if self._path.exists():
-                raise
-            return None  # it was never held, or has just been removed
+        except EnvironmentRefused as error:
+            if isinstance(error.__cause__, FileNotFoundError) or not self._path.exists():
+                return None  # it was never held until now, or has just been removed
+            raise
 
     def _acquired(self, descriptor: int, wait_seconds: float) -> bool:
         deadline = time.monotonic() + max(wait_seconds, PROBE_SECONDS)

@@ -331,3 +331,21 @@ def test_a_lock_needs_the_state_folder(tmp_path):
         pytest.fail("held nothing")
     assert "irontree init" in caught.value.remedy
     assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_a_lock_that_is_made_while_one_looks_was_free(layout, clock):
+    """Who looks in a loop, as a page does, is not told that there is no `.mino/`."""
+    lock, made = FileLock(layout.driver_lock, clock, "here"), threading.Event()
+
+    def make_and_remove() -> None:
+        while not made.is_set():
+            layout.driver_lock.touch()
+            layout.driver_lock.unlink()
+
+    maker = threading.Thread(target=make_and_remove)
+    maker.start()
+    try:
+        assert {lock.holder() for _ in range(2000)} == {None}
+    finally:
+        made.set()
+        maker.join()
