@@ -43,6 +43,8 @@ PRELOADED: Final = (
     "irontree.flows.reconcile",
     "irontree.flows.serve.taken",
     "irontree.forges.local",
+    "irontree.rendering",
+    "irontree.repository.reading",
     "prefect._internal.metrics",
     "prefect.task_engine",
     "prefect.utilities.visualization",
