@@ -32,9 +32,9 @@ RunStatus = Literal["running", "paused", "blocked", "completed", "abandoned"]
 REJECTED: Final = "human review rejected"
 APPROVED: Final = "human review approved"
 DRIVER: Final = "driver"
-DRIVEN: Final = "irontree"
-"""What a state says of its driver where that is Iron Tree, and what its executor is then."""
 """The key that says that Iron Tree drives a run."""
+DRIVEN: Final = "irontree"
+"""Its value then, and that of the executor."""
 LOOP: Final = "loop"
 """The executor mode of a run for which none is named."""
 
