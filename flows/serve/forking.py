@@ -26,6 +26,7 @@ from prefect.context import refresh_global_settings_context
 
 from irontree.flows.server.programs import RUNNER, end_with_runner
 from irontree.processes.handing import protect
+from irontree.rendering import JinjaRenderer
 
 FORKS: Final = sys.platform == "linux"
 """Elsewhere (macOS) libraries of the system may fail in a process that was forked and not executed."""
@@ -43,7 +44,6 @@ PRELOADED: Final = (
     "irontree.flows.reconcile",
     "irontree.flows.serve.taken",
     "irontree.forges.local",
-    "irontree.rendering",
     "irontree.repository.reading",
     "prefect._internal.metrics",
     "prefect.task_engine",
@@ -70,6 +70,7 @@ class ForkServer:
     def __init__(self) -> None:
         for module in PRELOADED:
             importlib.import_module(module)
+        JinjaRenderer().compile_all()
         self._socket, theirs = socket.socketpair()
         if os.fork() == 0:
             self._socket.close()

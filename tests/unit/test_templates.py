@@ -15,6 +15,7 @@ from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from irontree import rendering
 from irontree.domain.comments import MAX_CHARACTERS, comment_problems, reply_problems, status_problems
 from irontree.domain.halt import RULE, RULES
 from irontree.domain.issues import BEGIN, END
@@ -403,6 +404,15 @@ def test_a_comment_that_asks_shows_what_somebody_wrote_to_the_letter(text, asked
 
 def _words(inline: Token) -> str:
     return "".join(child.content for child in inline.children or ()).replace("\N{ZERO WIDTH SPACE}", "")
+
+
+def test_templates_are_compiled_once_for_all_renderers_of_a_process_and_its_forks():
+    JinjaRenderer().compile_all()
+    there = [path for folder in files("irontree.templates").iterdir() if folder.is_dir() for path in folder.iterdir()]
+    compiled = dict(rendering._COMPILED._code)
+    assert len(compiled) == len([path for path in there if path.name.endswith(".j2")])
+    JinjaRenderer().render("prompts/run.md", **case("prompts/run.md", ORDINARY))
+    assert rendering._COMPILED._code == compiled
 
 
 @pytest.mark.parametrize("confined", [True, False])
