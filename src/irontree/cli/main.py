@@ -59,6 +59,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "repos": "the repositories that are served here: what runs, what waits; add or remove one",
             "automations": "have the Prefect server notify, start and reconcile by itself",
             "agents": "coding agents on this machine; record what one does, and replay it without a model",
+            "toolchain": "labels and issue templates for a team that works in its forge",
             "workflow": "write the scripts that HOTL's skills call, each a call of hotl-rt",
             "completion": "print a script that completes verbs, options, issues and loops in the shell",
         },

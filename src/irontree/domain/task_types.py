@@ -18,6 +18,8 @@ class TaskTypeProfile(NamedTuple):
     """
 
     name: str
+    about: str
+    """What an issue of it asks for, for people who write one."""
     words: tuple[str, ...]
     """Accepted values of `Type:` in a document, in lower case."""
     label: str
@@ -46,6 +48,7 @@ class TaskTypeProfile(NamedTuple):
 
 FEATURE: Final = TaskTypeProfile(
     name="feature",
+    about="Something new that people can use",
     words=("feature", "feat", "功能"),
     label="enhancement",
     type_label="type/feat",
@@ -56,6 +59,7 @@ FEATURE: Final = TaskTypeProfile(
 )
 IMPL: Final = TaskTypeProfile(
     name="impl",
+    about="Code for something that is designed already",
     words=("impl", "implementation", "实现"),
     label="enhancement",
     type_label="type/impl",
@@ -65,6 +69,7 @@ IMPL: Final = TaskTypeProfile(
 )
 BUG: Final = TaskTypeProfile(
     name="bug",
+    about="Something that does not work as it should",
     words=("bug", "缺陷"),
     label="bug",
     type_label="type/bug",
@@ -75,6 +80,7 @@ BUG: Final = TaskTypeProfile(
 )
 DOCS: Final = TaskTypeProfile(
     name="docs",
+    about="What people read about the project",
     words=("docs", "documentation", "文档"),
     label="documentation",
     type_label="type/docs",
@@ -83,6 +89,7 @@ DOCS: Final = TaskTypeProfile(
 )
 REFACTOR: Final = TaskTypeProfile(
     name="refactor",
+    about="The same behavior, with better code",
     words=("refactor", "refactoring", "重构"),
     label="refactor",
     type_label="type/refactor",
@@ -91,6 +98,7 @@ REFACTOR: Final = TaskTypeProfile(
 )
 TEST: Final = TaskTypeProfile(
     name="test",
+    about="Tests for what is there",
     words=("test", "tests", "测试"),
     label="test",
     type_label="type/test",
@@ -99,6 +107,7 @@ TEST: Final = TaskTypeProfile(
 )
 INFRASTRUCTURE: Final = TaskTypeProfile(
     name="infrastructure",
+    about="Builds, servers and deployment",
     words=("infrastructure", "infra", "基础设施"),
     label="infrastructure",
     type_label="type/infrastructure",

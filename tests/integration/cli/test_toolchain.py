@@ -1,0 +1,81 @@
+"""`irontree toolchain setup`: labels and issue templates, from the command line to the forge and the files."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from irontree.domain.adoption import INSUFFICIENT, read_issue
+from irontree.domain.issues import Issue
+from irontree.domain.task_types import TASK_TYPES
+from tests.support.gitea.server import GiteaServer, gitea_server
+
+LABELS = {profile.type_label for profile in TASK_TYPES.values()}
+FOLDER = ".gitea/ISSUE_TEMPLATE"
+
+
+@pytest.fixture
+def server():
+    with gitea_server(lambda: datetime.now(UTC)) as running:
+        running.contents.account("irontree", "write")
+        yield running
+
+
+@pytest.fixture
+def on_gitea(bare_shell, server: GiteaServer, monkeypatch):
+    monkeypatch.setenv("GITEA_TOKEN", "token-of-irontree")
+    (bare_shell.root / ".mino").mkdir()
+    (bare_shell.root / ".mino/config.yml").write_text(
+        f"forge:\n  adapter: gitea\n  url: {server.url}\n  repository: palms/iron\n"
+    )
+    assert bare_shell("init").code == 0
+    return bare_shell
+
+
+def labels(server: GiteaServer) -> set[str]:
+    return {label.name for label in server.contents.labels}
+
+
+def test_what_would_be_made_is_listed_and_nothing_is_made(on_gitea, server: GiteaServer):
+    shown = on_gitea("toolchain", "setup")
+    assert shown.code == 0
+    assert f"{FOLDER}/bug.md" in shown.out
+    assert "The forge's webhook sends issues, comments, pull requests, reviews and statuses" in shown.out
+    assert "irontree toolchain setup --write" in shown.out
+    assert not (on_gitea.root / ".gitea").exists()
+    assert not LABELS & labels(server)
+
+
+def test_labels_and_templates_are_made_and_what_is_there_stays(on_gitea, server: GiteaServer):
+    own = on_gitea.root / FOLDER / "bug.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("ours\n")
+    told = on_gitea("toolchain", "setup", "--write", "--json").data
+    assert set(told["labels"]) == LABELS <= labels(server)
+    assert {f"{FOLDER}/{name}.md" for name in TASK_TYPES} - {f"{FOLDER}/bug.md"} == set(told["templates"])
+    assert own.read_text() == "ours\n"
+    assert on_gitea("toolchain", "setup", "--write", "--json").data["templates"] == []
+
+
+@pytest.mark.parametrize("profile", TASK_TYPES.values(), ids=TASK_TYPES)
+def test_an_issue_written_in_a_template_is_read_as_it_says(on_gitea, profile):
+    on_gitea("toolchain", "setup", "--write")
+    text = (on_gitea.root / FOLDER / f"{profile.name}.md").read_text()
+    _, front, body = text.split("---\n")
+    assert f"labels: [{profile.type_label}]" in front
+    assert [criterion.text for criterion in adopted(body, profile.type_label).criteria] == [INSUFFICIENT]
+    written = body.replace("## Target files", "- it works `$ make test`\n\n## Target files\n\n- src/a.py")
+    node = adopted(written, profile.type_label)
+    assert (node.type, node.target_files, node.open_questions) == (profile.name, ("src/a.py",), ())
+    assert [criterion.command for criterion in node.criteria] == ["make test"]
+
+
+def adopted(body: str, label: str):
+    issue = Issue(1, "Log in", body, "open", (label,), "ada", True, "http://127.0.0.1/1")
+    return read_issue(issue, (), {}, type_labels=True).node
+
+
+def test_the_local_forge_needs_no_template(shell):
+    told = shell("toolchain", "setup", "--json").data
+    assert (set(told["labels"]), told["templates"], told["type_labels"]) == (LABELS, [], False)
