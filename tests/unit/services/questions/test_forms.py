@@ -95,7 +95,7 @@ def test_the_leave_that_an_agent_gets_is_shown_in_the_order_that_counts(scene):
 
 def test_rules_about_leave_that_nobody_reads_are_pointed_out(scene):
     rules = (PermissionRule(allow=True),)
-    assert "has no effect" in shown(with_policy(scene, agent=AgentSpec(command=("agent",), permissions=rules)))
+    assert "have no effect" in shown(with_policy(scene, agent=AgentSpec(command=("agent",), permissions=rules)))
 
 
 def test_the_approval_has_an_estimate(scene):
