@@ -17,6 +17,7 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
+from irontree.flows.server.connection import state_folder
 from irontree.repository import GitRepository
 from irontree.services.execution.publish import publish
 from irontree.services.proposals.sources import propose
@@ -117,6 +118,13 @@ def publish_at(root: Path, spec: str) -> None:
 
 
 # --- repositories, each made once and then copied ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_server_is_left() -> Iterator[None]:
+    """One that a command started would be found by the commands of other tests, for a minute."""
+    yield
+    assert not (state_folder() / "server.json").exists()
 
 
 @pytest.fixture(scope="module")
