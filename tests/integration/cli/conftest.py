@@ -17,7 +17,7 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
-from irontree.flows.server.connection import state_folder
+from irontree.flows.server.connection import ServerState, state_folder
 from irontree.repository import GitRepository
 from irontree.services.execution.publish import publish
 from irontree.services.proposals.sources import propose
@@ -124,7 +124,7 @@ def publish_at(root: Path, spec: str) -> None:
 def no_server_is_left() -> Iterator[None]:
     """One that a command started would be found by the commands of other tests, for a minute."""
     yield
-    assert not (state_folder() / "server.json").exists()
+    assert ServerState(state_folder()).address() is None
 
 
 @pytest.fixture(scope="module")
