@@ -183,6 +183,7 @@ class Publish(Section, PublishPolicy):
 
     branch_from: ClassVar[None] = None  # type: ignore[misc]  # no key of the file
     merge_into: ClassVar[None] = None  # type: ignore[misc]
+    type_labels: ClassVar[bool] = False  # type: ignore[misc]
     remote: RefName | None = Field(
         default=None,
         description="Unset: `origin`, else the first one, at the first approval; without any, publication is local.",
@@ -299,6 +300,7 @@ class Config(Section):
                 reviewers=self.publish.reviewers or None,
                 assignees=self.publish.assignees or None,
                 subject=self.publish.subject,
+                type_labels=self.has_toolchain,
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
@@ -306,7 +308,6 @@ class Config(Section):
             budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure or None,
             on_halt=self.loop.on_halt,
-            type_labels=self.has_toolchain,
             team=tuple(Member(**member.model_dump(), place=agents) for member in self.team),
         )
 

@@ -112,9 +112,11 @@ def test_the_agent_of_all_tasks_is_not_shown_where_a_member_takes_them_all():
 def test_the_approval_names_type_labels_and_what_branches_are_called_where_there_are_any():
     label, branch = "Issues get a `type/…` label", "each branch is named after it: `feat/12-log-in`"
     assert label not in approval_shown()
-    direct = policy(ORDINARY).model_copy(update={"type_labels": True})
-    proposing = direct.model_copy(
-        update={"publish": PublishPolicy(mode="pull_request", remote="origin", target_branch="main")}
+    direct, proposing = (
+        policy(ORDINARY).model_copy(
+            update={"publish": PublishPolicy(mode=mode, remote="origin", target_branch="main", type_labels=True)}
+        )
+        for mode in ("direct", "pull_request")
     )
     assert f"{label}.\n" in approval_shown(policy=direct)
     assert f"{label}, and {branch}." in approval_shown(policy=proposing)

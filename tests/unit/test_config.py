@@ -96,12 +96,12 @@ def test_a_file_that_says_nothing_means_the_defaults(text):
 
 @pytest.mark.parametrize("text", ["toolchain:\n", "toolchain: {}\n"])
 def test_a_repository_has_type_labels_as_soon_as_its_file_names_a_toolchain(text):
-    assert read_config(text, NAME).policy(None, "main").type_labels
-    assert not Config().policy(None, "main").type_labels
+    assert read_config(text, NAME).policy(None, "main").publish.type_labels
+    assert not Config().policy(None, "main").publish.type_labels
 
 
 def test_without_type_labels_the_digest_of_what_is_approved_is_that_of_earlier_versions():
-    assert "type_labels" not in Config().policy(None, "main").model_dump()
+    assert "type_labels" not in Config().policy(None, "main").publish.model_dump()
 
 
 TEAM = """\

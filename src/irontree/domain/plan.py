@@ -249,6 +249,9 @@ class PublishPolicy(Value):
     merge_into: str | None = Field(default=None, exclude_if=_is_unset)
     """The branch that the target stands in for, if it is a plan's own: there its work goes in the end, as a whole."""
 
+    type_labels: bool = Field(default=False, exclude_if=_is_false)
+    """Whether issues get `type/…` labels, and branches the words of these; see `TaskTypeProfile`."""
+
     @field_validator("subject")
     @classmethod
     def _is_a_line(cls, subject: str | None) -> str | None:
@@ -274,11 +277,14 @@ class PublishPolicy(Value):
         return self.model_copy(update=own)
 
     def where(self, approved: PublishPolicy | None) -> PublishPolicy:
-        """These settings with the branch that *approved* has of its own, if any: the configuration never names that."""
-        if approved is None or approved.merge_into is None:
+        """These settings with what *approved* has, and a configuration of today must not change: names of branches.
+
+        That is a branch of its own, if any, and the words by which requests find theirs.
+        """
+        if approved is None:
             return self
-        kept = ("target_branch", "branch_from", "merge_into")
-        return self.model_copy(update={name: getattr(approved, name) for name in kept})
+        own = ("target_branch", "branch_from", "merge_into") if approved.merge_into else ()
+        return self.model_copy(update={name: getattr(approved, name) for name in (*own, "type_labels")})
 
 
 def default_remote(remotes: tuple[str, ...]) -> str | None:
@@ -346,8 +352,6 @@ class ExecutionPolicy(Placed):
     """Whether a task that waits for a person lets others go on (R17)."""
     same_failure: int | None = Field(default=None, ge=2, exclude_if=_is_unset)
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
-    type_labels: bool = Field(default=False, exclude_if=_is_false)
-    """Whether issues get `type/…` labels, and branches the words of these; see `TaskTypeProfile`."""
     budgets: BudgetPolicy | None = Field(default=None, exclude_if=_is_unset)
     """What agents may spend; None: nothing is counted."""
     gates: Gates | None = Field(default=None, exclude_if=_is_unset)

@@ -427,7 +427,7 @@ def request_branch(plan: Plan, state: TaskState, node: PlanNode) -> str:
     """
     again = f"-{state.approved_revision}" if state.renewed_from else ""
     brief = node.task_key[:BRIEF_CHARACTERS].strip("-")
-    prefix = TASK_TYPES[node.type].branch_prefix(type_labels=plan.policy.type_labels)
+    prefix = TASK_TYPES[node.type].branch_prefix(type_labels=plan.policy.publish.type_labels)
     return f"{prefix}/{state.issue_number}-{brief}{again}"
 
 

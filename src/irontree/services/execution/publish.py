@@ -168,7 +168,7 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str, there: _IssuesThere
 
 
 def _type_label(plan: Plan, node: PlanNode) -> str:
-    return TASK_TYPES[node.type].label_given(type_labels=plan.policy.type_labels)
+    return TASK_TYPES[node.type].label_given(type_labels=plan.policy.publish.type_labels)
 
 
 def _first_labels(app: App) -> tuple[str, ...]:

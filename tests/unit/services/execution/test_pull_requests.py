@@ -13,9 +13,7 @@ from irontree.domain.plan import ReviewerSpec
 from irontree.errors import AccessRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import AgentTask, CommitCheck
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.execution.publication import branch_policy
 from irontree.services.execution.steps import perform
-from irontree.services.record import read_world
 from irontree.store.memory import MemoryLock
 from tests.support.forges import hand_in
 from tests.support.memory_project import push_from_elsewhere
@@ -81,19 +79,27 @@ def test_an_issue_that_a_person_closes_is_not_closed_by_the_merge(scene: Scene):
 
 
 def test_where_there_are_type_labels_the_branch_is_named_after_them(scene: Scene):
-    scene.policy = scene.policy.model_copy(update={"type_labels": True})
+    name_after_types(scene)
     work(scene)
     assert scene.forge_seen.find_pull_requests(f"feat/{BRANCH.removeprefix('feature/')}")
     assert "type/feat" in scene.labels()
 
 
 def test_an_open_request_keeps_its_branch_when_the_configuration_gets_type_labels(scene: Scene):
-    """The branch's word is the approved plan's."""
     work(scene)
-    scene.policy = scene.policy.model_copy(update={"type_labels": True})
-    world = read_world(scene.app)
-    state = world.states[GREETING]
-    assert branch_policy(world.plan(state), state, world.node(state)).target_branch == BRANCH
+    name_after_types(scene)
+    scene.publish(ONE_TASK)
+    answer_issue(scene.app, scene.number(), sends_back("longer"))
+    work(scene)
+    assert [(pull.head_branch, pull.state) for pull in scene.forge_seen.find_pull_requests(BRANCH)] == [
+        (BRANCH, "open")
+    ]
+    assert not scene.forge_seen.find_pull_requests(f"feat/{BRANCH.removeprefix('feature/')}")
+
+
+def name_after_types(scene: Scene) -> None:
+    publish = scene.policy.publish.model_copy(update={"type_labels": True})
+    scene.policy = scene.policy.model_copy(update={"publish": publish})
 
 
 def test_what_fails_its_checks_is_not_proposed(scene: Scene):
