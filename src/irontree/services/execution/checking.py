@@ -33,7 +33,7 @@ from irontree.services.record import reports
 
 _DECIDING: Final = {
     *("checks", "detection", "browser", "protected", "protected_files", "unprotected_files"),
-    *("reviewers", "workspace", "place"),
+    *("workspace", "place"),
 }
 
 
@@ -285,5 +285,6 @@ class _Checking:
 
 def commands_digest(subject: Subject) -> str:
     """A digest of everything that decides which commands run, and where: the approved policy and the node's own."""
-    policy = subject.plan.policy.model_dump(include=_DECIDING)
-    return canonical_digest([policy, subject.node.digest])
+    policy = subject.plan.policy
+    reviewers = [reviewer.model_dump() for reviewer in policy.reviewers_of(subject.node)]
+    return canonical_digest([{**policy.model_dump(include=_DECIDING), "reviewers": reviewers}, subject.node.digest])

@@ -19,6 +19,7 @@ from irontree.domain.ids import run_token
 from irontree.domain.plan import AgentSpec, Plan, PlanNode
 from irontree.domain.spec import MAX_BYTES
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.text import one_line
 from irontree.domain.timestamps import moment
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.workflow.checkout import HOME
@@ -249,8 +250,8 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
 
 
 def _not_its_work(attempt: _RunningAttempt) -> tuple[str, ...]:
-    """The workflow file whose step it is, which people change and approve, and the folder of its runs."""
-    return (attempt.plan.spec_path, HOME) if attempt.node.step else ()
+    """The folder of runs, whose commands `hotl-rt` believes; of a step also its workflow file, which people approve."""
+    return (attempt.plan.spec_path, HOME) if attempt.node.step else (HOME,)
 
 
 def _work_beneath(state: TaskState) -> str:
@@ -273,7 +274,7 @@ def _stopped(app: App, attempt: _RunningAttempt, result: AgentResult, outcome: A
 def _with_last_words(reason: str, result: AgentResult) -> str:
     """Add the program's last message, which usually explains why an attempt produced nothing."""
     said = (result.claim.words if result.claim else "") or result.output_tail.strip().rpartition("\n")[2]
-    return f"{reason}: {said[:_LAST_WORDS]}" if said else reason
+    return f"{reason}: {one_line(said)[:_LAST_WORDS]}" if said else reason
 
 
 def _last_words(result: AgentResult) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.plan import Member, ReviewerSpec
 from irontree.ports import AgentTask
+from irontree.services.execution.checking import Subject, commands_digest
 from tests.support.requests import work
 from tests.support.world import Scene, does
 
@@ -70,3 +72,31 @@ def test_a_member_is_told_who_it_is(team: Scene):
 
 def prompt_of(scene: Scene, name: str) -> str:
     return scene.reviewers[name].tasks[0].prompt
+
+
+@pytest.mark.parametrize(("member", "decides"), [("sceptic", True), ("proof-reader", True), ("writer", False)])
+def test_a_reviewer_that_was_changed_looks_again_at_the_same_commit_and_an_author_does_not(
+    team: Scene, member, decides
+):
+    """What decides about a commit is part of its stored results (R18)."""
+    work(team, DOCS)
+    state, world = team.state(), team.world
+    subject = Subject(state, world.plan(state), world.node(state), "1" * 40)
+    members = [one.model_copy(update={"command": ("no",)}) if one.name == member else one for one in team.policy.team]
+    policy = subject.plan.policy.model_copy(update={"team": tuple(members)})
+    now = replace(subject, plan=subject.plan.model_copy(update={"policy": policy}))
+    assert (commands_digest(now) != commands_digest(subject)) is decides
+
+
+def test_runs_of_workflows_are_no_part_of_any_work(team: Scene):
+    """`hotl-rt` would run the commands of a state that an agent wrote, where nothing confines them."""
+
+    def writes(task: AgentTask) -> None:
+        (task.workspace / "greet.txt").write_text("hello")
+        (task.workspace / ".hotl" / "state").mkdir(parents=True)
+        (task.workspace / ".hotl" / "state" / "a.json").write_text("{}")
+
+    team.agent = ScriptedAgent(writes)
+    work(team, DOCS.replace("docs", "refactor"))
+    completed = next(record for record in team.records() if record.event.event == "run_completed")
+    assert list(completed.told.dropped) == [".hotl/state/a.json"]
