@@ -15,7 +15,7 @@ from irontree.domain.meta import Meta
 from irontree.domain.permissions import PermissionRule, entry_of, missing_rule
 from irontree.domain.protection import LineCount
 from irontree.domain.state import TaskState
-from irontree.domain.text import few, without_secrets
+from irontree.domain.text import few, one_line, without_secrets
 from irontree.domain.values import NOT_APPLICABLE, short_sha
 from irontree.domain.workflow.step import passed_in_words
 from irontree.errors import GitFailed, IrontreeError, LogDamaged
@@ -103,7 +103,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         started=event.attempt_count + (1 if event.event in ("run_commit_failed", "run_interrupted") else 0),
         attempts=1 + event.max_retry_count,
         commit=short_sha(event.code_ref) or "(no change)",
-        why="; ".join(told.why),
+        why=one_line("; ".join(told.why)),
         by=told.by or getattr(event, "by", ""),
         note=told.note,
         remedy=told.remedy,
