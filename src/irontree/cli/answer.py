@@ -126,7 +126,7 @@ def _made(shown: str, begin: str, choice: Choice, rest: str, question: Question 
     rest = rest.strip()
     needed = next((need for need in choice.needs if need != "note"), None)
     if needed is None:
-        if choice.needs and not rest:
+        if choice.needs and rest in ("", _EXAMPLE["note"]):
             raise _incomplete(shown, begin, choice, "note", question)
         return Answer(choice.name, by="", note=rest)
     value, _, note = rest.partition(":")

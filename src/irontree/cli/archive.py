@@ -85,7 +85,7 @@ def exported_blocks(archive: Path, manifest: Manifest) -> Iterator[OutputBlock]:
         (f"irontree move import {archive.name}", "irontree status"), "command", "Next, in a clone elsewhere"
     )
     back = f"irontree move import {archive}   # only if it was imported nowhere else, and never will be"
-    yield from listing((back,), "command", "To take it back here")
+    yield from listing((back,), "typed", "To take it back here")
 
 
 def export(app: App, repository: GitRepository, target: Path) -> Manifest:

@@ -136,7 +136,10 @@ def run_retry(context: Context) -> int:
 
 
 def _note(context: Context) -> str:
-    return " ".join(context.options.note).strip()
+    note = " ".join(context.options.note).strip()
+    if note == "NOTE":
+        raise UsageError("NOTE stands for what you want to say: put your own words in its place")
+    return note
 
 
 # --- skip

@@ -25,6 +25,7 @@ STYLES: Final[dict[Style, str]] = {
     "busy": "cyan",
     "asks": "yellow",
     "command": "bold cyan",
+    "typed": "bold cyan",
 }
 READABLE: Final = 24
 """Minimum width of a table's last cell in columns, if its text is that long."""

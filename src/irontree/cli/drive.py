@@ -126,7 +126,7 @@ def show_published(context: Context, tasks: Iterable[tuple[int, str, PlanNode]])
         if not node.depends_on and node.executability == "executable":
             ready.append(number)
     if ready:
-        context.console.write(f"Next: irontree run issue-{min(ready)}\n")
+        context.console.write(context.console.typed(f"Next: irontree run issue-{min(ready)}\n"))
     return OK
 
 

@@ -52,16 +52,16 @@ def _places(asked: Question) -> Iterator[Cell]:
 def _put_right(asked: Question) -> Iterator[Cell]:
     if asked.damaged and not asked.newer:
         yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
-        yield Cell(f"  {DAMAGED}", "command")
+        yield Cell(f"  {DAMAGED}", "typed")
 
 
 def _commands(asked: Question, program: str) -> Iterator[Cell]:
     if asked.look:
         yield Cell("see what would be approved, and what changed:", "faint")
-        yield Cell(f"  {called(asked.look, program)}", "command")
+        yield Cell(f"  {called(asked.look, program)}", "typed")
     for choice, command in answers_to(asked, program):
         yield Cell(f"{choice.label}:", "faint")
-        yield Cell(f"  {command}", "command")
+        yield Cell(f"  {command}", "typed")
 
 
 # --- Open questions and approvals of one repository

@@ -83,7 +83,7 @@ def show_loops(context: Context) -> int:
 def list_blocks(found: Overview) -> Iterator[OutputBlock]:
     """All loops, oldest first."""
     if not found.loops:
-        yield TextLines(("No loops yet.", "-> irontree task SPEC.md starts one"))
+        yield TextLines(("No loops yet.", Cell("-> irontree task SPEC.md starts one", "typed")))
         return
     yield loop_table(found)
 

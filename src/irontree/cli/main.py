@@ -260,6 +260,9 @@ def _dispatch(words: Sequence[str], console: Console) -> int:
     typed = partial(as_typed_here, verbs=VERBS, folder=folder)
     try:
         return _load(verb).run(Context(options, replace(console, typed=typed), folder))
+    except UsageError as error:
+        error.message = typed(error.message)
+        raise
     except IrontreeError as error:
         if error.remedy:
             error.remedy = typed(error.remedy)

@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 
 from irontree.domain.text import one_line, printable
 
-Style = Literal["", "title", "faint", "good", "bad", "busy", "asks", "command"]
+Style = Literal["", "title", "faint", "good", "bad", "busy", "asks", "command", "typed"]
+"""`typed` is a command of ours that works as it stands: shown as it has to be typed here. `command` is any other."""
 GAP = "  "
 NOTHING = "-"
 
@@ -57,7 +58,7 @@ def listing(lines: Iterable[str], style: Style = "", title: str = "") -> Iterato
 
 def next_commands(*commands: str) -> Iterator[TextLines]:
     """What to type next; no block if there is nothing."""
-    return listing(filter(None, commands), "command", "Next")
+    return listing(filter(None, commands), "typed", "Next")
 
 
 def soundness(findings: Iterable[str]) -> Iterator[TextLines]:
@@ -73,10 +74,10 @@ def cell(value: Cell | str) -> Cell:
 
 
 def with_commands(block: OutputBlock, typed: Callable[[str], str]) -> OutputBlock:
-    """The same with every command as *typed* says it."""
+    """The same with every command of ours as *typed* says it."""
     if not isinstance(block, TextLines):
         return block
-    told = (Cell(typed(each.text), each.style) if each.style == "command" else each for each in map(cell, block.lines))
+    told = (Cell(typed(each.text), each.style) if each.style == "typed" else each for each in map(cell, block.lines))
     return block._replace(lines=tuple(told))
 
 

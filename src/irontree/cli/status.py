@@ -157,9 +157,9 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
     if at_work := tuple(_at_work(glance)):
         yield TextLines(at_work)
     if following := _next(glance):
-        yield from listing((following,), "command", _next_title(glance))
+        yield from listing((following,), "typed", _next_title(glance))
         if glance.by_serve:
-            yield from listing(("irontree serve",), "command", _BY_SERVE)
+            yield from listing(("irontree serve",), "typed", _BY_SERVE)
 
 
 def _nothing_yet(glance: StatusView) -> Iterator[Cell | str]:
@@ -167,8 +167,11 @@ def _nothing_yet(glance: StatusView) -> Iterator[Cell | str]:
         yield "Nothing is approved yet."
         return
     yield "No issues yet."
-    begin = "" if Path("SPEC.md").exists() else "irontree example > SPEC.md, edit it, then: "
-    yield Cell(f"-> {begin}irontree task SPEC.md", "command")
+    is_wanted = (
+        Path(".mino").is_dir() and not Path("SPEC.md").exists()
+    )  # elsewhere it would be written into that folder
+    begin = "irontree example > SPEC.md, edit it, then: " if is_wanted else ""
+    yield Cell(f"-> {begin}irontree task SPEC.md", "typed")
 
 
 def _summary(glance: StatusView) -> str:

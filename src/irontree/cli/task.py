@@ -191,6 +191,8 @@ def _require_fit(options: argparse.Namespace, *, of_issues: bool) -> None:
         raise UsageError("--keep-removed and --reopen-changed are for the changes of a document: leave them out")
     if of_issues and options.branch is not None:
         raise UsageError("--branch says where a workflow file is worked on: leave it out")
+    if options.branch == "NAME":
+        raise UsageError("NAME stands for the name of a branch: put one in its place")
     if options.branch == "":
         raise UsageError("--branch needs a value: isolated, here, or the name of a new branch")
     if options.json and not (options.plan or options.what_if):

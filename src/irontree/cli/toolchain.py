@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -10,8 +11,10 @@ from irontree.app import App
 from irontree.cli.context import Context, Verb
 from irontree.cli.output import Cell, OutputBlock, TextLines, next_commands
 from irontree.cli.parser import OK, argument
+from irontree.cli.trial import WAIT_SECONDS
 from irontree.domain.task_types import TASK_TYPES, TaskTypeProfile
-from irontree.errors import EnvironmentRefused
+from irontree.domain.text import shell_path
+from irontree.files import disk_errors, write_beneath
 from irontree.ports import Label
 
 _TEMPLATES: Final = {"github": ".github/ISSUE_TEMPLATE", "gitea": ".gitea/ISSUE_TEMPLATE"}
@@ -23,11 +26,14 @@ _DELIVERIES: Final = "issues, comments, pull requests, reviews and statuses, as 
 def run(context: Context) -> int:
     """Say what is needed; with `--write`, make the labels, and the templates that are not there."""
     app = context.open()
-    missing = {path: text for path, text in templates(app).items() if not (app.repository.root / path).exists()}
+    root = app.repository.root
+    missing = {path: text for path, text in templates(app).items() if not os.path.lexists(root / path)}
     if context.options.write:
-        app.forge().ensure_labels(tuple(map(_label, TASK_TYPES.values())))
+        with app.driver.hold("set up labels", wait_seconds=WAIT_SECONDS):
+            app.forge().ensure_labels(tuple(map(_label, TASK_TYPES.values())))
         for path, text in missing.items():
-            _write(app.repository.root / path, text)
+            with disk_errors(root / path):
+                write_beneath(root, path, text.encode())
     written = bool(context.options.write)
     context.console.show(lambda: as_json(app, missing, written=written), blocks(app, missing, written=written))
     return OK
@@ -46,14 +52,6 @@ def templates(app: App) -> Mapping[str, str]:
 
 def _label(profile: TaskTypeProfile) -> Label:
     return Label(profile.type_label, _COLOR, profile.about)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="make the folder writable") from error
 
 
 def as_json(app: App, missing: Mapping[str, str], *, written: bool) -> dict[str, Any]:
@@ -80,13 +78,15 @@ def blocks(app: App, missing: Mapping[str, str], *, written: bool) -> Iterator[O
 
 
 def _next(app: App, missing: Mapping[str, str], *, written: bool) -> Iterator[str]:
+    root = app.repository.root
+    elsewhere = "" if Path.cwd() == root else f"cd {shell_path(str(root))} && "
     if not app.preferences().type_labels:
-        yield "echo 'toolchain: {}' >> .mino/config.yml   # from then on the labels say which type an issue is"
+        yield f"{elsewhere}echo 'toolchain: {{}}' >> .mino/config.yml   # the labels say then which type an issue is"
     if not written:
         yield "irontree toolchain setup --write"
     elif missing:
         folder = next(iter(missing)).rpartition("/")[0]
-        yield f"git add {folder} && git commit -m 'Add issue templates'"
+        yield f"{elsewhere}git add {folder} && git commit -m 'Add issue templates'"
 
 
 VERBS: Final = {

@@ -256,3 +256,14 @@ def test_what_was_typed_is_not_lost_to_a_step_that_is_at_work(judged, person):
     assert answered(judged.root, person, said) == 0
     assert said.getvalue().startswith("waiting until this has ended: issue-1, verify\n")
     assert phase(judged, 3) == Phase.VERIFIED
+
+
+@pytest.mark.parametrize(
+    "words", [["reject", "3", "--note", "NOTE"], ["retry", "3", "--note", "NOTE"], ["answer", "3", "reject:NOTE"]]
+)
+def test_a_placeholder_that_was_pasted_is_no_note(judged, words):
+    """It would cost an attempt."""
+    refused = judged(*words)
+    assert refused.code in (1, 2)
+    assert "NOTE" in refused.err
+    assert judged("status", "--json").data["questions"]

@@ -336,6 +336,11 @@ def test_what_if_and_plan_are_two_questions(shell):
 
 
 @pytest.mark.usefixtures("untouched")
+def test_a_placeholder_that_was_pasted_is_no_branch(shell):
+    assert "put one in its place" in shell("task", "SPEC.md", "--branch", "NAME", "--plan").err
+
+
+@pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize("intent", ["SPEC.md", "#1"])
 def test_a_branch_is_chosen_for_workflow_files_alone(shell, intent):
     done = shell("task", intent, "--branch", "isolated", "--approve", "0" * 16)

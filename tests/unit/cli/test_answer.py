@@ -150,6 +150,7 @@ def test_the_option_that_is_proposed_for_a_choice_is_understood_as_that_choice(r
         assert "NAME" not in option_for(replace(asked, revision="0123abcd"), choice)
         assert "NAME" not in option_for(asked, choice, "0123abcd")
         text = option.removeprefix("--answer '").removesuffix("'").replace("NAME", "c8b7d960")
+        text = text.replace("NOTE", "shorter")
         [found] = prepare([text])
         assert found.answers(asked)
         assert found.by("ada", asked).choice == choice.name

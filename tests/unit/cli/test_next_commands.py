@@ -13,6 +13,7 @@ from irontree.cli.answer import read_choice
 from irontree.cli.checkup import MODES, _require_fit
 from irontree.cli.context import as_typed_here, program_for
 from irontree.cli.main import HELP, VERBS, top_parser, verb_parser
+from irontree.cli.output import Cell, TextLines, with_commands
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
 from irontree.domain.spending import Budget
@@ -93,6 +94,13 @@ def test_commands_in_a_remedy_are_about_the_folder_that_was_named(tmp_path):
     told = as_typed_here("type `irontree task SPEC.md`, not my-irontree task: irontree example > x", VERBS, inside)
     where = f"irontree -C '{inside.parent}'"
     assert told == f"type `{where} task SPEC.md`, not my-irontree task: irontree example > x"
+
+
+def test_only_a_command_of_ours_that_works_as_it_stands_is_shown_as_it_has_to_be_typed_here():
+    """What an archive brings, or a clone elsewhere needs, is not for here."""
+    block = TextLines((Cell("irontree status", "command"), Cell("irontree status", "typed"), "irontree status"))
+    shown = with_commands(block, lambda text: text.replace("irontree", "irontree -C x"))
+    assert [each.text for each in shown.lines] == ["irontree status", "irontree -C x status", "irontree status"]
 
 
 def texts() -> list[Path]:

@@ -239,9 +239,12 @@ def test_a_line_of_the_tree_says_the_same_as_the_table():
     assert tree_line(pending, skipped=True).startswith("  - #2 Task 2  skipped")
 
 
-def test_where_all_that_waits_is_an_approval_nobody_is_told_to_write_a_document():
+def test_where_all_that_waits_is_an_approval_nobody_is_told_to_write_a_document(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     asked = Question(APPROVAL, "key", document="#1", revision="3935d26f-0046be36")
     said = "\n".join(plain(blocks(StatusView(overview(), (asked,)))))
     assert said.startswith("Nothing is approved yet.")
     assert "irontree example" not in said
-    assert "irontree example" in "\n".join(plain(blocks(StatusView(overview()))))
+    assert "irontree example" not in "\n".join(plain(blocks(StatusView(overview())))), "not into another folder"
+    (tmp_path / ".mino").mkdir()
+    assert "irontree example > SPEC.md" in "\n".join(plain(blocks(StatusView(overview()))))
