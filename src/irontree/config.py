@@ -257,9 +257,9 @@ class Config(Section):
             raise ValueError(f"two agents have the name {', '.join(repeated)}")
         known: dict[str, str] = {}
         for member in self.team:
-            other = known.setdefault((member.account or member.name).casefold(), member.name)
-            if other != member.name:
-                raise ValueError(f"{other} and {member.name} have the same account: {member.account or member.name}")
+            other = known.setdefault((member.account or "").casefold(), member.name)
+            if member.account and other != member.name:
+                raise ValueError(f"{other} and {member.name} have the same account: {member.account}")
         return self
 
     @property
@@ -451,7 +451,8 @@ def _what(item: Mapping[str, Any]) -> str:
         case "missing":
             return f"`{key}` is missing"
         case "value_error":
-            return f"`{key}`: {item['msg'].removeprefix('Value error, ')}"
+            said = item["msg"].removeprefix("Value error, ")
+            return f"`{key}`: {said}" if key else said
         case kind:
             expected = _EXPECTED.get(kind) or item["msg"].removeprefix("Input should be ")
             found = list(item["input"]) if isinstance(item["input"], tuple) else item["input"]

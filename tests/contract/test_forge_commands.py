@@ -98,14 +98,20 @@ def test_who_may_write_is_us_and_those_who_may_and_nobody_else(stage: Stage):
     assert not stage.ours.may_write("nobody-of-that-name")
 
 
-def test_an_agent_s_account_is_nobody_whatever_its_rights_unless_it_is_ours(stage: Stage):
-    """T3: agents are no people."""
+def test_an_agent_s_account_says_nothing_that_counts_whatever_its_rights_and_our_issues_stay_ours(stage: Stage):
+    """T3: agents are no people, with the account that we write under too."""
     number = stage.ours.create_issue("Log in", "Text").number
-    for agents, trusted in (((), stage.people_log_in), (("writer",), False), (("irontree",), stage.people_log_in)):
-        ours = stage.afresh(*agents)
-        assert ours.may_write("writer") is trusted
-        assert ours.may_write("irontree")
-        issue = ours.read_issue(number)
+    stage.ours.post_comment(number, "/approve")
+    for agents, writer, us in (
+        ((), stage.people_log_in, True),
+        (("writer",), False, True),
+        (("irontree",), None, False),
+    ):
+        forge = stage.afresh(*agents)
+        assert writer is None or forge.may_write("writer") is writer
+        assert [comment.trusted for comment in forge.comments(number)] == [us] or not stage.people_log_in
+        assert forge.may_write("irontree") is us or not stage.people_log_in
+        issue = forge.read_issue(number)
         assert issue
         assert issue.trusted
 

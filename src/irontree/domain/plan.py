@@ -202,7 +202,7 @@ class Member(ReviewerSpec):
         description="The types of tasks that it takes on: the first author that takes one works on it, "
         "else `agent` does. Unset: all.",
     )
-    account: Login | None = Field(
+    account: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(\[bot\])?$", max_length=200)] | None = Field(
         default=None,
         description="Its account on the forge. Nothing that this account says approves, answers or commands anything.",
     )

@@ -125,8 +125,8 @@ _OF_A_BUG: Final = re.compile(r"bug|defect|fix|regression|缺陷|故障", re.IGN
 def type_by_label(labels: Collection[str], *, type_labels: bool) -> TaskTypeProfile | None:
     """The type that an issue's labels say; None if they say none.
 
-    Of `type/…` labels one that says `infrastructure` anywhere counts first, then the first of the table; without any,
-    as everywhere else, the label of a bug.
+    Where there are `type/…` labels, any label that says `infrastructure` counts first, then the first `type/…` of the
+    table; without any, as everywhere else, the label of a bug.
     """
     if type_labels and (found := _by_type_label([label.casefold() for label in labels])):
         return found

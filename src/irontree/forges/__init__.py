@@ -86,7 +86,7 @@ class ForgeSettings:
     """Accounts of agents, in small letters: whatever their rights, they are no people (`is_agent`)."""
 
     def is_agent(self, login: str) -> bool:
-        """Whether that account is an agent's: it is never trusted, and may not write, unless it is ours (R20)."""
+        """Whether that account is an agent's: what it says is not trusted, but our own issues are, whoever we are."""
         return login.casefold() in self.agents
 
     def require_location(self) -> Location:

@@ -362,7 +362,7 @@ class GiteaForge:
 
     def _issue(self, shown: rest.Json) -> Issue:
         written = self._attributed(shown)
-        return rest.gitea_issue(written, trusted=self._trusts(written))
+        return rest.gitea_issue(written, trusted=rest.author_of(written) == self._account or self._trusts(written))
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
         with self._commenting(number):
@@ -453,7 +453,7 @@ class GiteaForge:
         )
 
     def _is_known(self, login: str) -> bool:
-        return login == self._account or (not self._is_agent(login) and self._is_writer(login))
+        return not self._is_agent(login) and (login == self._account or self._is_writer(login))
 
     def _trusts(self, shown: rest.Json) -> bool:
         """Whether it has an author, who has write access (R20)."""

@@ -321,7 +321,7 @@ class GithubForge:
 
     def _issue(self, data: Any) -> Issue:
         self._ids[data["number"]] = data["id"]
-        return rest.issue_of(data, trusted=self._trusts(data))
+        return rest.issue_of(data, trusted=self._ours(data) or self._trusts(data))
 
     def _comments(self, number: int, **query: str) -> tuple[Comment, ...]:
         with self._of(number):
@@ -357,14 +357,14 @@ class GithubForge:
         An association such as MEMBER proves no write access; only the owner's does.
         """
         author = rest.author_of(data)
-        is_owner = data.get("author_association") == "OWNER" and not self._is_agent(author)
-        return self._ours(data) or is_owner or self._writers.includes(author)
+        is_known = self._ours(data) or data.get("author_association") == "OWNER"
+        return not self._is_agent(author) and (is_known or self._writers.includes(author))
 
     def _is_writer(self, login: str) -> bool:
-        if login.casefold() == self._login.casefold():
-            return True
         if login == rest.GHOST or self._is_agent(login):
             return False
+        if login.casefold() == self._login.casefold():
+            return True
         data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
         return data is not None and data["permission"] in {"admin", "write"}
 

@@ -318,7 +318,7 @@ class MemoryForge:
         if number not in self.tracker.issues:
             raise RemoteFailed(f"there is no issue #{number} in memory")
         issue = self.tracker.issues[number]
-        return issue._replace(trusted=self._trusts(issue.author))
+        return issue._replace(trusted=issue.author == self._account or self._trusts(issue.author))
 
     def _pull(self, number: int) -> PullRequest:
         if number not in self.tracker.pulls:
@@ -336,4 +336,4 @@ class MemoryForge:
         return utc_text(self._clock.now())
 
     def _trusts(self, author: str) -> bool:
-        return author == self._account or (author in self._tracker.writers and not self._is_agent(author))
+        return not self._is_agent(author) and (author == self._account or author in self._tracker.writers)
