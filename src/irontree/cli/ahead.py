@@ -44,12 +44,13 @@ def blocks(found: Sequence[ForecastStep], titles: Mapping[str, str]) -> Iterator
     rows = tuple(_row(number, item, titles) for number, item in enumerate(steps, start=1))
     if rows:
         yield Table(("", "STEP", "TASK", "TAKEN TO COME TO"), rows)
-    often = times(sum(isinstance(item.decision, Halt) for item in steps))
+    often = sum(isinstance(item.decision, Halt) for item in steps)
+    asked = f"asked {times(often)}" if often else "not asked"
     ending = _ending(found)
     at = f" at {titles.get(ending.task_key, ending.task_key)}" if ending.task_key else ""
     yield TextLines(
         (
-            f"If every attempt passes, you are asked {often}, and it ends with: {RULE[ending.reason].title}{at}.",
+            f"If every attempt passes, you are {asked}, and it ends with: {RULE[ending.reason].title}{at}.",
             *([ending.detail] if ending.detail else []),
             Cell("Nothing was started, written or asked for.", "faint"),
         )

@@ -51,7 +51,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "more": {
             "config": "every setting, its value and where it comes from; get, set or explain one",
             "doctor": "look for what would keep the work from going on, in the event log too",
-            "inbox": "everything that waits for a person in all of your repositories, oldest first",
+            "inbox": "what waits for a person, here and in every repository that is served, oldest first",
             "plan": "have the agent turn a free-form text into a requirement document",
             "example": "print a requirement document to start from",
             "move": "pack the home of this repository for another machine or path, or make this clone the home",

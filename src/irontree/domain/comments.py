@@ -330,7 +330,9 @@ def decide_promotion(
     """
     if mode != "auto":
         return ReplyDecision(mode == "always", f"report.promotion is {mode}")
-    if not TASK_TYPES[node.type].promotes or _INTERNAL.search(node.title):
+    if not TASK_TYPES[node.type].promotes:
+        return ReplyDecision(False, f"a task of type {node.type} leaves no notes")
+    if _INTERNAL.search(node.title):
         return ReplyDecision(False, "it reads like a fix, internal work or an experiment, of no use beyond its issue")
     if not _TOPIC.search(f"{node.title}\n{node.description}"):
         return ReplyDecision(False, "it is not about setting up, configuring or integrating something")

@@ -317,6 +317,8 @@ def wanted_for(app: App, document: str, branch: str = "", *, reads_only: bool = 
     """
     match _read_as(app, document):
         case Issues() | OpenIssues() as intent:
+            if branch:
+                raise NotEligible(f"{document} names no workflow file", remedy="leave the branch out")
             return (resolve if reads_only else resolve_to_approve)(app, intent, document)
         case _:
             return propose(app, _document(app, document), branch=branch)

@@ -10,7 +10,7 @@ from irontree.domain import typed
 from irontree.domain.budgets import EXAMPLES
 from irontree.domain.decide import Halt, Step, decide, step_for
 from irontree.domain.halt import BRANCH, Choice
-from irontree.domain.state import TaskState
+from irontree.domain.state import Phase, TaskState
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.questions.questions import Question, given_up, task_command
@@ -118,9 +118,12 @@ def goes_on(app: App) -> bool:
 
 
 def _wanted(app: App, world: World, loops: Sequence[Loop]) -> tuple[list[str], Mapping[str, str]]:
-    """The tasks that were not given up, and those of them that no agent may work on, with the reason."""
+    """The tasks that were not given up, and those of them that no agent may work on, with the reason.
+
+    What is verified and published only has to be finalized, whoever gave its loop up.
+    """
     dropped = given_up(loops, world)
-    keys = [key for key in world.states if key not in dropped]
+    keys = [key for key, state in world.states.items() if key not in dropped or state.phase is Phase.VERIFIED]
     return keys, read_funds(app, world, loops).overspent(keys)
 
 

@@ -52,6 +52,14 @@ def test_what_a_person_skipped_is_nobodys_next_step(scene):
     assert (of_all(scene), of(scene), of(scene, "close")) == ("", "", "")
 
 
+def test_what_is_published_is_finalized_though_its_loop_was_stopped(scene):
+    loop = scene.start(ONE_TASK)
+    for step in (Run(GREETING), Verify(GREETING)):
+        perform(scene.app, step)
+    loops.cancel(scene.app, loop.id, "ada")
+    assert (of_all(scene), of(scene)) == ("irontree checkup finalize issue-1",) * 2
+
+
 def fails_dearly(task: AgentTask) -> AgentResult:
     does(greet_txt="bye")(task)
     return AgentResult("exited", 0, 1.0, "", usage=Usage(0, 0, 3.0))
