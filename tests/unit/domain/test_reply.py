@@ -163,7 +163,7 @@ def test_set_up_knowledge_of_substance_is_promoted():
 @pytest.mark.parametrize(
     ("knowledge", "why"),
     [
-        (known(node(type_="bug")), "fix"),
+        (known(node(type_="bug")), "a task of type bug"),
         (known(node("Refactor the payment integration")), "internal work"),
         (known(node("Fix the webhook integration")), "fix"),
         (known(node("Prototype a payment integration")), "experiment"),
