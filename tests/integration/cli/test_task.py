@@ -31,7 +31,7 @@ Depends on: Nowhere
 """
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def server_elsewhere(monkeypatch):
     """A command that has its approval starts a server at once, which would find its way into other tests."""
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
@@ -134,6 +134,7 @@ def test_stepwise_publishes_and_stops_there_and_the_same_again_finds_what_is_the
         (("resume", "2026-04-22-1432-a3f8b2"), "Loop 2026-04-22-1432-a3f8b2 not found"),
     ],
 )
+@pytest.mark.usefixtures("server_elsewhere")
 def test_what_cannot_be_done_is_refused_with_what_can_and_nothing_is_written(shell, words, said):
     refused = shell("task", *words)
     assert refused.code == 1
@@ -142,8 +143,7 @@ def test_what_cannot_be_done_is_refused_with_what_can_and_nothing_is_written(she
 
 
 @pytest.mark.usefixtures("untouched")
-def test_runs_are_left_to_a_worker_only_where_a_server_is_named(shell, monkeypatch):
-    monkeypatch.delenv("PREFECT_API_URL")
+def test_runs_are_left_to_a_worker_only_where_a_server_is_named(shell):
     refused = shell("task", "SPEC.md", "--detach")
     assert (refused.code, "no Prefect server is configured" in refused.err) == (1, True)
 
@@ -166,6 +166,7 @@ def test_options_that_mean_nothing_together_are_wrong_usage(shell, words):
 
 
 @pytest.mark.parametrize(("agent", "said"), [("''", "agent.command is empty"), ("no-such-agent", "is not on PATH")])
+@pytest.mark.usefixtures("server_elsewhere")
 def test_a_loop_that_nobody_would_work_in_is_refused_before_it_is_approved(shell, agent, said):
     shell.configure(f"agent:\n  command: {agent}\n")
     before = everything(shell.root)
@@ -280,6 +281,7 @@ def test_one_open_loop_need_not_be_named(shell, loop_id):
         (("skip", "first-text", "--detach"), "no Prefect server is configured"),
     ],
 )
+@pytest.mark.usefixtures("server_elsewhere")
 def test_another_way_to_resume_is_refused_and_the_loop_stays_as_it_is(shell, loop_id, words, said, monkeypatch):
     if "--detach" in words:
         monkeypatch.delenv("PREFECT_API_URL")
@@ -291,6 +293,7 @@ def test_another_way_to_resume_is_refused_and_the_loop_stays_as_it_is(shell, loo
 
 
 @pytest.mark.parametrize("named", ["3", "#3", "issue-3", "parts-second-text"])
+@pytest.mark.usefixtures("server_elsewhere")
 def test_what_is_to_be_skipped_is_named_as_issues_are_everywhere(shell, loop_id, named):
     loops.skip(open_app(shell.root, origin=Origin("Ada")), loop_id, "parts-second-text", "Ada")
     again = shell("task", "resume", loop_id, "skip", named)
@@ -342,6 +345,7 @@ def test_a_placeholder_that_was_pasted_is_no_branch(shell):
 
 @pytest.mark.usefixtures("untouched")
 @pytest.mark.parametrize("intent", ["SPEC.md", "#1"])
+@pytest.mark.usefixtures("server_elsewhere")
 def test_a_branch_is_chosen_for_workflow_files_alone(shell, intent):
     done = shell("task", intent, "--branch", "isolated", "--approve", "0" * 16)
     assert done.code != 0
