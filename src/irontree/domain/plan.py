@@ -172,6 +172,11 @@ class AgentSpec(Placed):
         """Its whole command line, as a shell would take it."""
         return shlex.join(self.called or self.command) or self.adapter
 
+    @property
+    def known_as(self) -> str:
+        """What messages call it: that of all tasks has no name."""
+        return "agent"
+
 
 class ReviewerSpec(AgentSpec):
     """An agent that looks at what another one did, and the name it goes by (R18)."""
@@ -179,6 +184,11 @@ class ReviewerSpec(AgentSpec):
     name: str = Field(
         pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="What it is called in reports: small letters, digits, `-`."
     )
+
+    @property
+    def known_as(self) -> str:
+        """What messages call it."""
+        return f"agent {self.name}"
 
 
 Login = Annotated[str, Field(pattern=r"^[\w][\w.-]*(/[\w][\w.-]*)?$", max_length=200)]
