@@ -135,7 +135,7 @@ def _require_shown(agent: AgentSpec) -> None:
     if found := unshown(agent.line):
         what, remedy = found
         raise ConfigRefused(
-            f".mino/config.yml: the command line of {agent.known_as} has {what}. {remedy}", remedy=SHOWN_IN_FULL
+            f".mino/config.yml: the command line of the {agent.known_as} has {what}. {remedy}", remedy=SHOWN_IN_FULL
         )
 
 

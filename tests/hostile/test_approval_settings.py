@@ -85,7 +85,7 @@ def test_words_of_two_keys_that_are_one_secret_on_the_command_line_are_refused_b
     set_up(tmp_path / "project")
     config = tmp_path / "project" / ".mino" / "config.yml"
     config.write_text(f"sandbox: none\npublish: {{target_branch: main}}\n{IN_HALVES[agent]}\n")
-    with pytest.raises(ConfigRefused, match=rf"the command line of {agent} has what looks like a secret"):
+    with pytest.raises(ConfigRefused, match=rf"the command line of the {agent} has what looks like a secret"):
         open_app(tmp_path / "project", origin=Origin("Test Author")).policy(None)
 
 
