@@ -11,9 +11,11 @@ from irontree.agents import as_called, open_agent
 from irontree.app import Preferences, SystemClock
 from irontree.checks.shell import ShellCheckRunner
 from irontree.config import Config, add_permissions
+from irontree.domain.command_lines import unshown
 from irontree.domain.permissions import PermissionRule
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy, default_remote
-from irontree.errors import EnvironmentRefused
+from irontree.domain.settings import SHOWN_IN_FULL
+from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.forges import ForgeSettings, Location, connect, location_of
 from irontree.ports import CheckRunner, CodingAgent, Forge, Places
 from irontree.processes import ChildProcesses
@@ -109,7 +111,10 @@ class Adapters:
             "reviewers": tuple(map(as_called, policy.reviewers)),
             "team": tuple(map(as_called, policy.team)),
         }
-        return policy.model_copy(update={**called, "publish": policy.publish.where(approved)})
+        policy = policy.model_copy(update={**called, "publish": policy.publish.where(approved)})
+        for agent in (policy.agent, *policy.reviewers, *policy.team):
+            _require_shown(agent)
+        return policy
 
     @property
     def _location(self) -> Location | None:
@@ -122,6 +127,15 @@ class Adapters:
         ca_file = config.forge.ca_file
         return location_of(
             address, config.forge.url, config.forge.repository, repository.root / ca_file if ca_file else None
+        )
+
+
+def _require_shown(agent: AgentSpec) -> None:
+    """Raise ConfigRefused if an approval would not show all of its command line, which several keys make up (R6)."""
+    if found := unshown(agent.line):
+        what, remedy = found
+        raise ConfigRefused(
+            f".mino/config.yml: the command line of the {agent.known_as} has {what}. {remedy}", remedy=SHOWN_IN_FULL
         )
 
 

@@ -32,6 +32,7 @@ from irontree.domain.plan import (
     WorkspacePolicy,
 )
 from irontree.domain.settings import (
+    SHOWN_IN_FULL,
     AgentAdapter,
     ApiUrl,
     Automations,
@@ -425,7 +426,7 @@ def _validated(document: Any, name: str, given: Collection[str] = ()) -> Config:
         raise ConfigRefused("\n".join(lines), remedy="`irontree config schema` lists every key") from error
     if hidden := dict(unshown_settings(config.model_dump(by_alias=True, exclude_unset=True))):
         lines = [f"{_place(document, location, name, given)}{what}" for location, what in hidden.items()]
-        raise ConfigRefused("\n".join(lines), remedy="an approval shows every setting in full, so that it can be read")
+        raise ConfigRefused("\n".join(lines), remedy=SHOWN_IN_FULL)
     return config
 
 

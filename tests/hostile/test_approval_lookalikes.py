@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from irontree.domain.plan import Member
 from irontree.domain.text import lookalikes
 from irontree.services.answers.approve import adopt
 from irontree.services.answers.comments import look
@@ -77,3 +78,12 @@ def test_in_a_branch_and_in_settings(scene):
     publish = scene.policy.publish.model_copy(update={"target_branch": f"m{CYRILLIC}in"})
     scene.policy = scene.policy.model_copy(update={"publish": publish})
     assert lookalikes_in(propose(scene.app, scene.write(ONE_TASK))) == ((f"m{CYRILLIC}in", NAMED),)
+
+
+@pytest.mark.parametrize("told", ["command", "display", "capabilities"])
+def test_in_what_a_team_runs_and_is_told(scene, told):
+    word = f"m{CYRILLIC}in"
+    member = Member(**{"name": "coder", "command": ("coder",)} | {told: word if told == "display" else (word,)})
+    scene.policy = scene.policy.model_copy(update={"team": (member,)})
+    shown = member.line if told == "command" else word
+    assert lookalikes_in(propose(scene.app, scene.write(ONE_TASK))) == ((shown, NAMED),)

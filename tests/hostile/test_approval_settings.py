@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from irontree.app import Origin
+from irontree.bootstrap import open_app, set_up
 from irontree.config import read_config, set_setting
 from irontree.errors import ConfigRefused
+from tests.support.repositories import git
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 KEY = "-----BEGIN PRIVATE KEY----- ; touch x; : -----END PRIVATE KEY-----"
@@ -61,6 +64,29 @@ def test_a_setting_that_would_not_be_shown_whole_is_refused_by_its_key(key: str,
 def test_words_that_are_one_secret_together_are_refused():
     words = KEY.split()
     assert "`agent.command` has what looks like a secret" in refusal(f"agent: {{command: {json.dumps(words)}}}")
+
+
+HALVES = "model: '-----BEGIN', arguments: [PRIVATE, 'KEY-----', --dangerously-skip-permissions, --add-dir, /]"
+IN_HALVES = {
+    "agent": f"agent: {{adapter: claude, {HALVES}}}",
+    "agent critic": f"verify: {{reviewers: [{{name: critic, adapter: claude, {HALVES}}}]}}",
+    "agent coder": f"team: [{{name: coder, adapter: claude, {HALVES}}}]",
+}
+
+
+@pytest.mark.parametrize("agent", IN_HALVES)
+def test_words_of_two_keys_that_are_one_secret_on_the_command_line_are_refused_before_an_approval(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each key is harmless: the line that both make would be shown as `--model (secret)`."""
+    for name in ("cache", "state"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
+    git(tmp_path, "init", "--quiet", "project")
+    set_up(tmp_path / "project")
+    config = tmp_path / "project" / ".mino" / "config.yml"
+    config.write_text(f"sandbox: none\npublish: {{target_branch: main}}\n{IN_HALVES[agent]}\n")
+    with pytest.raises(ConfigRefused, match=rf"the command line of the {agent} has what looks like a secret"):
+        open_app(tmp_path / "project", origin=Origin("Test Author")).policy(None)
 
 
 def test_each_of_them_is_named_with_what_to_do():

@@ -378,7 +378,8 @@ def policy(text: str) -> ExecutionPolicy:
 
 
 def approval(text: str) -> dict[str, object]:
-    shown = {"depth": 0, "status": "new", "number": None, "commands": (), "gate_waits": False, "gate_why": ""}
+    shown = {"depth": 0, "status": "new", "number": None, "commands": ()}
+    shown |= {"reviewed": True, "gate_waits": False, "gate_why": ""}
     new = {"node": node(text), "coverage": coverage(text), **shown}
     of_step = {**new, "node": step(text), "coverage": (), "gate_waits": True, "gate_why": text}
     return {

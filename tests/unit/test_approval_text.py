@@ -6,7 +6,9 @@ import shlex
 
 import pytest
 
+from irontree.domain.places import PlaceSpec
 from irontree.domain.plan import Member, PromotionPolicy, PublishPolicy
+from irontree.domain.task_types import TASK_TYPES
 from irontree.rendering import JinjaRenderer
 from tests.support.hostile_texts import ORDINARY
 from tests.support.views import approval, policy
@@ -103,10 +105,48 @@ def test_the_approval_names_the_members_of_a_team_and_what_they_see():
     assert "what the account `sceptic-bot` says on the forge is no answer and no command" in shown
 
 
-def test_the_agent_of_all_tasks_is_not_shown_where_a_member_takes_them_all():
-    shown = approval_shown(policy=policy(ORDINARY).model_copy(update={"team": (Member(name="coder", command=("x",)),)}))
-    assert "- Author `coder`, of all tasks: `x`" in shown
-    assert "- Agent: " not in shown
+KINDS = tuple(TASK_TYPES)
+ALL_TYPES = {
+    "one takes all": (Member(name="coder", command=("x",)),),
+    "together": (
+        Member(name="coder", command=("x",), kinds=KINDS[:3]),
+        Member(name="writer", command=("y",), kinds=KINDS[3:]),
+    ),
+}
+
+
+@pytest.mark.parametrize("authors", ALL_TYPES)
+def test_the_agent_of_all_tasks_is_not_shown_where_authors_take_them_all_nor_is_what_it_sees(authors: str):
+    settings = policy(ORDINARY)
+    agent = settings.agent.model_copy(update={"environment": ("AGENTS_KEY",)})
+    shown = approval_shown(policy=settings.model_copy(update={"team": ALL_TYPES[authors], "agent": agent}))
+    assert "- Author `coder`, of" in shown
+    assert "- Agent" not in shown
+    assert "AGENTS_KEY" not in shown
+    assert "in place of" not in shown
+
+
+def test_the_approval_names_what_an_agent_of_the_team_needs_of_the_home():
+    """Beside what that of all tasks does: known agents keep their log-in and sessions there."""
+    own = PlaceSpec(kind="bubblewrap", read=("~/.config",), write=("~/.a", "~/.coder"))
+    coder, other = Member(name="coder", command=("x",), place=own), Member(name="other", command=("x",), kinds=("bug",))
+    settings = policy(ORDINARY)
+    agent = settings.agent.model_copy(update={"place": PlaceSpec(kind="bubblewrap", write=("~/.a",))})
+    shown = approval_shown(policy=settings.model_copy(update={"team": (other, coder), "agent": agent}))
+    assert "it can also change `~/.a`\n- The agent coder can also read `~/.config`\n- The agent coder can also" in shown
+    assert "- The agent coder can also change `~/.coder`\n- " in shown
+
+
+def test_the_approval_names_what_a_member_is_told_that_it_is_good_at():
+    """Its prompts say so: it is text for an agent like any other."""
+    member = Member(name="coder", command=("x",), capabilities=("Python", "deleting tests"))
+    shown = approval_shown(policy=policy(ORDINARY).model_copy(update={"team": (member,)}))
+    assert "s of silence; told that it is good at Python, deleting tests\n" in shown
+
+
+def test_the_approval_of_a_workflow_file_says_that_its_introduction_and_common_sections_are_told():
+    shown = approval_shown(in_full=False)
+    assert "the introduction and the common sections of the workflow file, and what earlier steps delivered" in shown
 
 
 def test_the_approval_names_type_labels_and_what_branches_are_called_where_there_are_any():

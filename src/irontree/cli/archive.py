@@ -213,7 +213,7 @@ def _brought(archive: Archive, planned: PlannedImport) -> Iterator[OutputBlock]:
 
 
 def _commands_of_plan(plan: Plan) -> Iterator[str]:
-    yield from _commands_of(plan.policy)
+    yield from commands_of(plan.policy)
     for node in plan.nodes:
         yield from (check.does for check in checks_for(node, plan.policy, present=()))
 
@@ -257,14 +257,14 @@ def _commands(app: App, planned: PlannedImport) -> Iterator[str]:
     world = read_world(app)
     for key, plan in world.plans.items():
         if key not in world.cancelled and not world.is_done(key):
-            yield from _commands_of(plan.policy)
+            yield from commands_of(plan.policy)
             yield from (check.does for check in checks_for(world.nodes[key], plan.policy, present=()))
     if any(entry.path == CONFIG for entry in planned.writes):
         with suppress(ConfigRefused):  # the next command that needs it reports it
-            yield from _commands_of(app.policy(None))
+            yield from commands_of(app.policy(None))
 
 
-def _commands_of(policy: ExecutionPolicy) -> Iterator[str]:
+def commands_of(policy: ExecutionPolicy) -> Iterator[str]:
     """Commands of the agent, the workspace set-up and the checks, and detection rows that are not built in."""
     yield from (agent.line for agent in policy.agents if agent.program)
     yield from policy.workspace.setup

@@ -24,7 +24,7 @@ from irontree.cli.parser import JSON, OK, REFUSED, argument
 from irontree.cli.trial import try_now
 from irontree.domain.checks import configured_checks, excerpt, trouble_without_work
 from irontree.domain.places import PlaceSpec
-from irontree.domain.plan import KNOWN_AGENTS, AgentSpec, ExecutionPolicy, ReviewerSpec
+from irontree.domain.plan import KNOWN_AGENTS, AgentSpec, ExecutionPolicy
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, NotEligible
 from irontree.ports import Blocker
 from irontree.repository.git import require_new_git
@@ -284,7 +284,7 @@ def _forge(app: App) -> Iterator[Examined]:
 
 def _agent(app: App, agent: AgentSpec, environment: Mapping[str, str]) -> Iterator[Examined]:
     """Whether that agent can be started here, and has what it needs."""
-    name = f"agent {agent.name}" if isinstance(agent, ReviewerSpec) else "agent"
+    name = agent.known_as
     try:
         require_agent(agent)
         yield Examined("good", name, agent.line)

@@ -26,6 +26,7 @@ from irontree.cli.init_proposals import (
     SUBJECTS,
     Facts,
     ProposedSetting,
+    lacks_agent,
     open_points,
     settings_for,
     settings_missing,
@@ -191,7 +192,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         is_new,
         changes,
         left,
-        next=_AFTER_RESTORING if backup is not None else tuple(_next(config, facts, is_committed=is_committed)),
+        next=_AFTER_RESTORING if backup is not None else tuple(next_lines(config, facts, is_committed=is_committed)),
         restored=restored,
         forge=access_line(about) if about else "",
         local="" if about else why_local(facts),
@@ -286,9 +287,9 @@ def _adopt(git: GitRepository) -> Iterator[str]:
 # --- what is said -------------------------------------------------------------------------------------------
 
 
-def _next(config: Config, facts: Facts, *, is_committed: bool) -> Iterator[str]:
-    """*is_committed* says whether the last commit has the configuration unchanged."""
-    if config.agent.program is None:
+def next_lines(config: Config, facts: Facts, *, is_committed: bool) -> Iterator[str]:
+    """What to type next; *is_committed* says whether the last commit has the configuration unchanged."""
+    if lacks_agent(config):
         yield "${EDITOR:-vi} .mino/config.yml   # name an agent under agent.command"
     if not is_committed:
         push = " && git push" if facts.remotes else ""

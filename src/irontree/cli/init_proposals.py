@@ -12,7 +12,7 @@ from typing import Any, Final
 from irontree.cli.agents import installed
 from irontree.config import Config
 from irontree.domain.checks import DETECTION
-from irontree.domain.plan import KNOWN_AGENTS, Shell, default_remote
+from irontree.domain.plan import KNOWN_AGENTS, Shell, default_remote, leaves_a_type
 from irontree.forges import Location
 
 CHECK: Final = "tests"
@@ -128,18 +128,23 @@ def settings_for(facts: Facts) -> tuple[ProposedSetting, ...]:
 
 def settings_missing(facts: Facts, config: Config) -> tuple[ProposedSetting, ...]:
     """Missing settings that can be filled in now: an agent only. All others may be missing on purpose."""
-    return () if config.agent.program else tuple(_agent(facts))
+    return tuple(_agent(facts)) if lacks_agent(config) else ()
+
+
+def lacks_agent(config: Config) -> bool:
+    """Whether `agent` names no program, and is to work on some type of task."""
+    return config.agent.program is None and leaves_a_type(config.team)
 
 
 def open_points(facts: Facts, config: Config) -> Iterator[str]:
     """What is left to the user, given the current *config*."""
-    if not config.agent.program:
+    if lacks_agent(config):
         known = ", ".join(KNOWN_AGENTS.values())
         yield (
             f"No coding agent was found on PATH (known: {known}). Install one and type `irontree init` again, or name "
             f"{_ANY_AGENT} under agent.command in .mino/config.yml, such as: {_EXAMPLE_AGENT}"
         )
-    elif not facts.agent_found:
+    elif leaves_a_type(config.team) and not facts.agent_found:
         yield f"{config.agent.program}, the program of the agent, is not on PATH: install it, or name another"
     if not config.verify.commands:
         yield (

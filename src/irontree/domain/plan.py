@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Final, Literal
 
@@ -16,7 +16,7 @@ from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.gates import Gates
 from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import Placed
-from irontree.domain.task_types import TaskType
+from irontree.domain.task_types import TASK_TYPES, TaskType
 from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Sha, Shape, SpecRevision, TaskKey, Value
 from irontree.domain.workflow.step import ShellLine, StepSpec
 
@@ -172,6 +172,11 @@ class AgentSpec(Placed):
         """Its whole command line, as a shell would take it."""
         return shlex.join(self.called or self.command) or self.adapter
 
+    @property
+    def known_as(self) -> str:
+        """What messages call it: that of all tasks has no name."""
+        return "agent"
+
 
 class ReviewerSpec(AgentSpec):
     """An agent that looks at what another one did, and the name it goes by (R18)."""
@@ -179,6 +184,11 @@ class ReviewerSpec(AgentSpec):
     name: str = Field(
         pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="What it is called in reports: small letters, digits, `-`."
     )
+
+    @property
+    def known_as(self) -> str:
+        """What messages call it."""
+        return f"agent {self.name}"
 
 
 Login = Annotated[str, Field(pattern=r"^[\w][\w.-]*(/[\w][\w.-]*)?$", max_length=200)]
@@ -215,6 +225,12 @@ class Member(ReviewerSpec):
     def takes(self, role: Role, task_type: str) -> bool:
         """Whether it takes on tasks of that type in that role."""
         return self.role == role and (not self.kinds or task_type in self.kinds)
+
+
+def leaves_a_type(team: Iterable[Member]) -> bool:
+    """Whether there is a type of task that no author of *team* takes, so that `agent` works on it."""
+    authors = tuple(team)
+    return any(not any(member.takes("author", each) for member in authors) for each in TASK_TYPES)
 
 
 class PublishPolicy(Value):
@@ -359,17 +375,29 @@ class ExecutionPolicy(Placed):
 
     def author_of(self, node: PlanNode) -> AgentSpec:
         """The agent that works on that node."""
-        return next((member for member in self.team if member.takes("author", node.type)), self.agent)
+        return self.author_for(node.type)
+
+    def author_for(self, task_type: str) -> AgentSpec:
+        """The agent that works on tasks of that type."""
+        return next((member for member in self.team if member.takes("author", task_type)), self.agent)
 
     def reviewers_of(self, node: PlanNode) -> tuple[ReviewerSpec, ...]:
         """Who looks at that node's work, in order."""
         return (*self.reviewers, *(member for member in self.team if member.takes("reviewer", node.type)))
 
+    def called_for(self, node: PlanNode) -> tuple[AgentSpec, ...]:
+        """The agents that are called for that node: its author, and who looks at its work."""
+        return (self.author_of(node), *self.reviewers_of(node))
+
+    @property
+    def needs_agent(self) -> bool:
+        """Whether `agent` works on any type of task."""
+        return leaves_a_type(self.team)
+
     @property
     def agents(self) -> tuple[AgentSpec, ...]:
-        """Every agent that may be started: that of all tasks is none where an author takes on all types."""
-        unused = any(member.role == "author" and not member.kinds for member in self.team)
-        return (*(() if unused else (self.agent,)), *self.reviewers, *self.team)
+        """Every agent that may be started."""
+        return (*((self.agent,) if self.needs_agent else ()), *self.reviewers, *self.team)
 
     def gates_of(self, node: PlanNode) -> Gates | None:
         """Who has to let work on that node go on; None: whoever may answer."""

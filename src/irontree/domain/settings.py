@@ -344,6 +344,7 @@ def approved_gates(settings: Mapping[str, Any], *, known: bool) -> Gates | None:
 # --- What an approval would not show of the settings
 
 
+SHOWN_IN_FULL: Final = "an approval shows every setting in full, so that it can be read"
 Location = tuple[int | str, ...]
 
 

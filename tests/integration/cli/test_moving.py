@@ -15,7 +15,8 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app, open_set_aside, results_of
-from irontree.cli.archive import export, take_in
+from irontree.cli.archive import commands_of, export, take_in
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Member, PublishPolicy
 from irontree.errors import EnvironmentRefused, LogDamaged
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import propose
@@ -86,6 +87,15 @@ def test_the_commands_that_came_along_are_named(template, archive, elsewhere):
     done = elsewhere("move", "import", str(archive), "--trust", "--json")
     assert done.data["commands"] == [str(template / "agent"), "test ! -e broken"]
     assert "test ! -e broken" in elsewhere("move", "import", str(archive), "--trust").out
+
+
+def test_the_commands_of_a_team_are_among_them_and_none_that_no_task_is_left_to():
+    team = (
+        Member(name="coder", command=("coder", "--yolo")),
+        Member(name="eve", command=("eve",), role="reviewer", kinds=("docs",)),
+    )
+    agent, publish = AgentSpec(command=("agent",)), PublishPolicy(target_branch="main")
+    assert [*commands_of(ExecutionPolicy(agent=agent, team=team, publish=publish))] == ["coder --yolo", "eve"]
 
 
 def test_the_open_loop_is_named_as_what_to_resume(shell, tmp_path, elsewhere):

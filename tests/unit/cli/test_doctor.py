@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent, idles
-from irontree.cli.doctor import Examined, _access, _own_branches, blocks, machine, misfits
+from irontree.cli.doctor import Examined, _access, _own_branches, _runway, blocks, machine, misfits
 from irontree.cli.output import plain
-from irontree.domain.plan import AgentSpec
+from irontree.domain.plan import AgentSpec, Member
 from tests.support.prefect_stub import prefect_that
 from tests.support.workflow_scenes import NAME, begin
 from tests.support.world import make_scene
@@ -95,3 +95,17 @@ def test_a_program_that_only_the_configuration_names_is_not_asked_whether_it_is_
     app = SimpleNamespace(agent=asked.append)
     [*_access(app, AgentSpec(adapter="codex", command=("uvx",)), {"HOME": "/nonexistent"})]
     assert asked == []
+
+
+def test_every_agent_of_a_team_is_looked_for_and_none_that_no_task_is_left_to(tmp_path):
+    scene = make_scene(tmp_path)
+    team = (
+        Member(name="coder", command=("no-such-coder",)),
+        Member(name="eve", command=("no-such-reviewer",), role="reviewer", kinds=("docs",)),
+    )
+    scene.policy = scene.policy.model_copy(update={"team": team})
+    found = {each.what: each.found for each in _runway(scene.app, {}) if each.what.startswith("agent")}
+    assert found == {
+        "agent coder": "no-such-coder, the program of the agent coder, is not on PATH",
+        "agent eve": "no-such-reviewer, the program of the agent eve, is not on PATH",
+    }

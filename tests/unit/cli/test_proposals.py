@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from irontree.cli.init import next_lines
 from irontree.cli.init_proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing, why_local
-from irontree.config import Agent, Config, Publish, VerifySection, WorkspaceSection
+from irontree.config import Agent, Config, Publish, TeamMember, VerifySection, WorkspaceSection
 from irontree.domain.checks import DETECTION
 from irontree.domain.plan import KNOWN_AGENTS, Shell, default_remote
+from irontree.domain.task_types import TASK_TYPES
 from irontree.forges import Location
 
 VENV = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
@@ -253,6 +255,23 @@ def test_an_agent_that_is_not_there_is_noticed():
     assert "my-agent, the program of the agent, is not on PATH" in "\n".join(
         open_points(Facts(files={}, agent_found=False), config)
     )
+
+
+@pytest.mark.parametrize(("kinds", "wanted"), [((), False), (("docs",), True)])
+def test_an_agent_is_asked_for_only_where_the_team_leaves_a_type_of_task_to_it(kinds: tuple[str, ...], wanted: bool):
+    config = Config(team=(TeamMember(name="coder", command=("coder",), kinds=kinds),))
+    facts = Facts(files={}, programs=frozenset({"codex"}))
+    assert ("No coding agent was found" in "\n".join(open_points(facts, config))) is wanted
+    assert bool(settings_missing(facts, config)) is wanted
+    assert any("agent.command" in line for line in next_lines(config, facts, is_committed=True)) is wanted
+
+
+def test_an_agent_that_no_task_is_left_to_may_be_missing():
+    config = Config(
+        agent=Agent(command=("my-agent",)),
+        team=(TeamMember(name="coder", command=("coder",), kinds=tuple(TASK_TYPES)),),
+    )
+    assert "my-agent" not in "\n".join(open_points(Facts(files={}, agent_found=False), config))
 
 
 def test_github_is_proposed_where_the_code_is_there_and_a_token_is_here():

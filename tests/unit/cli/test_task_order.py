@@ -10,7 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from irontree.cli.task import approve_and_drive
-from irontree.errors import NotEligible
+from irontree.domain.plan import AgentSpec, Member
+from irontree.errors import ConfigRefused, NotEligible
+from irontree.services.proposals.sources import propose
+from tests.support.world import ONE_TASK, make_scene
 
 
 @pytest.mark.parametrize(
@@ -37,3 +40,17 @@ def test_the_server_starts_before_the_proposal_is_read_where_the_approval_is_giv
     with pytest.raises(NotEligible):
         approve_and_drive(context, SimpleNamespace(), find, (), server_of)
     assert happened == order
+
+
+def test_the_author_of_the_task_has_to_be_here_before_anybody_is_asked_and_nobody_else(tmp_path):
+    scene = make_scene(tmp_path)
+    team = (Member(name="coder", command=("no-such-coder",)), Member(name="other", command=("no-such",)))
+    scene.policy = scene.policy.model_copy(update={"team": team, "agent": AgentSpec(command=("sh",))})
+
+    @contextmanager
+    def server_of(app: object, *, detach: bool) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(start=lambda _: None)
+
+    context = SimpleNamespace(options=Namespace(approve=None, detach=False))
+    with pytest.raises(ConfigRefused, match="no-such-coder, the program of the agent coder, is not on PATH"):
+        approve_and_drive(context, scene.app, lambda: propose(scene.app, scene.write(ONE_TASK)), (), server_of)

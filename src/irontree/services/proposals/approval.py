@@ -192,6 +192,8 @@ def _planned(task: DraftTask, shown: ExecutionPolicy) -> dict[str, object]:
         "status": f"{task.status}, archived to {task.archive}" if task.archive else task.status,
         "coverage": coverage(task.node, own),
         "commands": tuple(check.does for check in commands),
+        # Whether a reviewer may cite evidence for what nothing else covers.
+        "reviewed": bool(own.reviewers_of(task.node)),
         **_gate(task.node, own),
         "number": task.number or None,
     }
@@ -229,15 +231,15 @@ def _environment(app: App, proposal: Proposal) -> tuple[str, ...]:
     policy = proposal.draft.policy
     target, documents = policy.publish, (proposal.what,) if proposal.draft.whole else ()
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in blockers_of(app, policy))
-    agents = dict.fromkeys((*proposal.authors, *policy.reviewers, *policy.team))
+    agents = dict.fromkeys(agent for node, own in proposal.to_run for agent in own.called_for(node))
     missing = (words for agent in agents for words in _missing_agent(app, agent))
-    return (*missing, *_unread(policy), *blockers, *not_part_of_work(app, target, documents), *unpushed(app, target))
+    return (*missing, *_unread(proposal), *blockers, *not_part_of_work(app, target, documents), *unpushed(app, target))
 
 
-def _unread(policy: ExecutionPolicy) -> tuple[str, ...]:
-    """A warning that no attempt would start, because what it spends could not be measured."""
-    unread = unreadable_budget(policy)
-    return (f"no attempt would start: {unread}",) if unread else ()
+def _unread(proposal: Proposal) -> tuple[str, ...]:
+    """Warnings that attempts would not start, because what they spend could not be measured."""
+    found = dict.fromkeys(unreadable_budget(policy, node) for node, policy in proposal.to_run)
+    return tuple(f"no attempt would start: {unread}" for unread in found if unread)
 
 
 def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
@@ -248,11 +250,11 @@ def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
     beside_the_code = "/" in program and not program.startswith("/")  # it is in the workspace, or made by its setup
     if agent.place.container or beside_the_code or app.which(program):
         return ()
-    return (f"the agent's program {program} is not on PATH here",)
+    return (f"{program}, the program of the {agent.known_as}, is not on PATH here",)
 
 
 def lookalikes_in(proposal: Proposal) -> tuple[tuple[str, str], ...]:
-    """Commands, branches and paths of what is approved that hold such characters, each with their names (R6)."""
+    """Commands, names, branches and paths of what is approved that hold such characters, with their names (R6)."""
     pairs = proposal.todo
     policies = tuple({policy.digest: policy for policy in (proposal.draft.policy, *(own for _, own in pairs))}.values())
     words = (
@@ -270,7 +272,8 @@ def _words_of(policy: ExecutionPolicy) -> tuple[str, ...]:
     target = (publish.target_branch, publish.merge_into or "", publish.remote or "", policy.promotion.docs_path)
     workspace = (*policy.workspace.setup, *policy.workspace.copy_files)
     checks = (*(check.run for check in policy.checks), *detected, *((policy.browser,) if policy.browser else ()))
-    return (*(agent.line for agent in policy.agents), *checks, *workspace, *target)
+    members = (word for member in policy.team for word in (member.display, *member.capabilities, member.account or ""))
+    return (*(agent.line for agent in policy.agents), *members, *checks, *workspace, *target)
 
 
 def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from irontree.domain.attempt import AttemptOutcome
 from irontree.domain.plan import ExecutionPolicy
 from irontree.domain.review import InvalidAnswer
 from irontree.domain.spec import MAX_BYTES, Requirements, read_requirements
+from irontree.domain.task_types import FEATURE
 from irontree.errors import EnvironmentRefused, RequirementsRefused
 from irontree.services.loops.funds import require_funds_to_plan
 from irontree.services.record import planning_folder, read_world
@@ -67,7 +68,7 @@ def _agent_request(
     return AgentRequest(
         name="planning",
         note="the agent plans",
-        agent=policy.agent,
+        agent=policy.author_for(FEATURE.name),
         workspace=policy.workspace,
         sha=base,
         published=base,

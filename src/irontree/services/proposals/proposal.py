@@ -220,10 +220,14 @@ class Proposal:
         return tuple((node, policies.get(node.task_key, self.draft.policy)) for node in left)
 
     @property
+    def to_run(self) -> tuple[tuple[PlanNode, ExecutionPolicy], ...]:
+        """Those of them that agents work on: all but containers."""
+        return tuple((node, policy) for node, policy in self.todo if node.executability == "executable")
+
+    @property
     def authors(self) -> tuple[AgentSpec, ...]:
         """The agents that would work on these tasks."""
-        found = (policy.author_of(node) for node, policy in self.todo if node.executability == "executable")
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(policy.author_of(node) for node, policy in self.to_run))
 
     @property
     def stamp(self) -> str:

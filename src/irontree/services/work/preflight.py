@@ -173,8 +173,8 @@ def require_agent(spec: AgentSpec) -> None:
         )
     if spec.place.container is None and "/" not in spec.program and shutil.which(spec.program) is None:
         raise ConfigRefused(
-            f"{spec.program}, the program of the agent, is not on PATH",
-            remedy="install it, or name another under agent.command in .mino/config.yml",
+            f"{spec.program}, the program of the {spec.known_as}, is not on PATH",
+            remedy="install it, or name another in .mino/config.yml",
         )
 
 
@@ -228,7 +228,7 @@ def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | Non
     if stopped:
         return stopped
     plan = world.plans[state.task_key]
-    if unread := unreadable_budget(plan.policy):
+    if unread := unreadable_budget(plan.policy, world.node(state)):
         return block(app, state, "budget-unreadable", unread, remedy=_READABLE)
     found = blockers(app, world, state) or _refused_by_forge(app, world, plan, state)
     if found:
@@ -355,9 +355,9 @@ def taken_back(commit: str, policy: PublishPolicy) -> tuple[str, str]:
     return f"{commit[:12]} was published to {branch}{where} and is not there now", remedy
 
 
-def unreadable_budget(policy: ExecutionPolicy) -> str:
-    """Why the usage for a limit cannot be measured, as text; empty if all of it can."""
-    agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in policy.agents)
+def unreadable_budget(policy: ExecutionPolicy, node: PlanNode) -> str:
+    """Why the usage that the task has for a limit cannot be measured, as text; empty if all of it can."""
+    agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in policy.called_for(node))
     found = (
         f"{adapter} agents do not report how much of it they use: {', '.join(units)}"
         for adapter, units in agents

@@ -11,6 +11,7 @@ import pytest
 from irontree.domain.checks import DETECTION
 from irontree.domain.comments import comment_problems
 from irontree.domain.gates import Gate, Gates
+from irontree.domain.plan import Member
 from irontree.domain.state import Phase
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import adopt
@@ -62,8 +63,8 @@ def test_what_our_comment_asks_for_approves_the_issue_and_its_loop_brings_it_to_
 def test_the_comment_that_asks_shows_what_would_run_and_is_posted_once_for_each_name(waiting):
     assert outcomes(waiting) == [] == outcomes(waiting)
     [asked] = waiting.comments()
-    assert "check of this issue: `has greet.txt hello`" in asked
-    assert "agent: `agent`" in asked
+    assert "Check of this issue: `has greet.txt hello`" in asked
+    assert "- Agent: `agent`, at most" in asked
     assert comment_problems(asked) == ()
     edit(waiting, 1, body=f"{CLEAR}- [ ] it is friendly (manual)\n")
     assert outcomes(waiting) == [] == outcomes(waiting)
@@ -80,7 +81,7 @@ def test_what_would_be_found_by_itself_is_shown_only_where_it_could_run(waiting,
     look(waiting.app)
     [asked] = waiting.comments()
     assert ("`npm ci`" in asked) is (not listed)
-    assert "check of this issue: `has greet.txt hello`" in asked
+    assert "Check of this issue: `has greet.txt hello`" in asked
 
 
 def test_an_issue_that_waits_unchanged_costs_two_calls_a_look(waiting):
@@ -155,7 +156,7 @@ def test_of_a_command_that_is_cut_or_changed_that_is_said(waiting):
     edit(waiting, 1, body=f"{CLEAR}- [ ] long `$ {long}`\n- [ ] local `$ cat .mino/config.yml`\n")
     look(waiting.app)
     [asked] = waiting.comments()
-    assert f"check of this issue: `{long}`\n" in asked
+    assert f"Check of this issue: `{long}`\n" in asked
     assert "`cat (a local file)` **(not as written)**" in asked
 
 
@@ -303,3 +304,19 @@ def test_a_name_that_was_cut_is_repeated_as_it_was_typed(waiting):
     say(waiting, 1, f"/approve {half}", author="alice")
     assert outcomes(waiting) == [("alice", "refused")]
     assert f"was not taken: that is only the beginning of {name(waiting)}" in waiting.comments()[-1]
+
+
+def test_the_comment_that_asks_names_the_team_and_what_its_members_see(waiting):
+    """Who approves there permits the same as in a form (R6)."""
+    team = (
+        Member(name="coder", command=("coder-agent", "--yolo")),
+        Member(name="sceptic", command=("doubt",), role="reviewer", environment=("GITHUB_TOKEN",)),
+    )
+    waiting.policy = waiting.policy.model_copy(update={"team": team})
+    look(waiting.app)
+    [asked] = waiting.comments()
+    assert "- Author `coder`, of all tasks: `coder-agent --yolo`, at most" in asked
+    assert "- Reviewer `sceptic`, of all tasks, once the checks have passed: `doubt`, at most" in asked
+    assert "- sceptic sees these variables of yours: `GITHUB_TOKEN`\n" in asked
+    assert "- Agent" not in asked
+    assert comment_problems(asked) == ()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Recover, Run
+from irontree.domain.plan import Member
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.answers.answers import Answer, answer_issue
@@ -157,3 +160,14 @@ def test_work_that_a_person_stopped_is_settled_and_goes_on_at_a_persons_word_alo
 def test_where_a_person_is_asked_already_nothing_more_is_recorded(cut_off):
     before = stop_at(cut_off.app, 1, "its run was cancelled")
     assert stop_at(cut_off.app, 1, "its run was cancelled") == before
+
+
+def test_the_time_of_an_attempt_that_was_cut_off_is_at_most_that_of_its_author(scene):
+    scene.policy = scene.policy.model_copy(update={"team": (Member(name="coder", command=("x",), wall_seconds=7),)})
+    scene.reviewers["coder"] = ScriptedAgent(dies)
+    scene.publish(ONE_TASK)
+    with pytest.raises(Killed):
+        run(scene.app, 1)
+    scene.clock.moment += timedelta(hours=1)
+    recover(scene.app, 1)
+    assert str(scene.last().meta["seconds"]) in {"7", "7.0"}

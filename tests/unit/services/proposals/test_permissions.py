@@ -8,7 +8,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.attempt import Claim
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec
+from irontree.domain.plan import AgentSpec, Member
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused
 from irontree.ports import AgentResult
@@ -231,3 +231,17 @@ def test_rules_in_a_comment_that_was_edited_are_not_believed(scene):
     asking = scene.tracker.comments[1][-1]
     change_comment(scene.tracker, 1, asking.id, asking.body)
     assert allows_as(scene, "alice") == "refused"
+
+
+@pytest.mark.parametrize(("kinds", "offered"), [(("feature",), False), (("docs",), True)])
+def test_it_is_not_offered_where_a_member_of_the_team_was_denied_it(scene, kinds, offered):
+    """The rules of `agent` would not be its own."""
+    asks_for_leave(scene)
+    member = Member(name="coder", adapter="acp", command=("agent",), kinds=kinds)
+    scene.policy = scene.policy.model_copy(update={"team": (member,)})
+    scene.reviewers["coder"] = ScriptedAgent(is_denied(greet_txt="no\n"))
+    scene.publish(ONE_TASK)
+    scene.agent = ScriptedAgent(*[is_denied(greet_txt=f"{n}\n") for n in range(4)])
+    for _ in range(4):
+        run(scene.app, 1), verify(scene.app, 1)
+    assert ("allow" in special_choices(scene.app, "fail_terminal", GREETING)) is offered

@@ -6,13 +6,14 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.commands import Issues, OpenIssues
+from irontree.domain.plan import Member
 from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_RUN, Phase
 from irontree.errors import ApprovalRefused, Busy, LogDamaged, NotEligible
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
 from irontree.services.loops.loop import cancel, read_loop
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import Proposal
-from irontree.services.proposals.sources import resolve
+from irontree.services.proposals.sources import of_another_policy, resolve
 from tests.support.approving import approve_as_shown
 from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
 from tests.support.watching import Killed, Watched, dying_at
@@ -92,6 +93,17 @@ def test_published_tasks_join_as_they_are(scene):
     text = shown(scene, 1, number)
     assert "[published]" in text
     assert "[adopted]" in text
+
+
+@pytest.mark.parametrize(("kinds", "told"), [(("feature",), True), (("docs",), False)])
+def test_a_task_with_another_author_than_is_shown_is_pointed_out(scene, kinds, told):
+    """Of its type, whoever works on others: `agent` is the same all the time."""
+    team = (Member(name="coder", command=("coder", "--slow"), kinds=kinds),)
+    shown_policy, scene.policy = scene.policy, scene.policy.model_copy(update={"team": team})
+    scene.publish(ONE_TASK)
+    [task] = resolved(scene, 1).draft.tasks
+    warnings = tuple(of_another_policy(task, shown_policy))
+    assert ("#1 is worked on by another agent: coder --slow" in warnings) is told
 
 
 def test_the_parts_of_a_published_composite_join_it(scene):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 from rich.markdown import Markdown
 
@@ -13,7 +14,7 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec, Shell, WorkspacePolicy
+from irontree.domain.plan import AgentSpec, Member, Shell, WorkspacePolicy
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentResult
 from irontree.services.execution.checkup import Decider, send_back
@@ -108,6 +109,33 @@ def test_an_estimate_of_one_call_says_once(scene):
     assert "called once if every first attempt passes, and at most once (1 h)" in text
 
 
+@pytest.mark.parametrize(("kinds", "cites"), [((), True), (("feature",), True), (("docs",), False)])
+def test_what_a_person_judges_may_be_covered_by_a_reviewer_of_the_team_that_looks_at_the_task(scene, kinds, cites):
+    sceptic = Member(name="sceptic", command=("sceptic",), role="reviewer", kinds=kinds)
+    text = shown(with_policy(scene, team=(sceptic,)), "# T\n\n## Greet\n\n- [ ] It greets.\n")
+    assert "It greets.: **a person judges this**" in text
+    assert ("**a person judges this**, unless a reviewer cites evidence" in text) is cites
+
+
+def test_an_estimate_counts_the_time_of_each_tasks_author(scene):
+    member = Member(name="coder", command=("coder",), wall_seconds=1800)
+    assert "at most 4 times (2 h)" in shown(with_policy(scene, team=(member,)))
+
+
+def test_the_agents_that_tasks_would_call_are_looked_for_and_no_others(scene):
+    """Nobody has the types `docs` and `test` here: their agents may be elsewhere."""
+    team = (
+        Member(name="coder", command=("coder",), kinds=("feature",)),
+        Member(name="writer", command=("writer",), kinds=("docs",)),
+        Member(name="sceptic", command=("sceptic",), role="reviewer", kinds=("feature",)),
+        Member(name="tester", command=("tester",), role="reviewer", kinds=("test",)),
+    )
+    text = shown(with_policy(scene, team=team), which=lambda _: None)
+    named = ("coder, the program of the agent coder, is not", "sceptic, the program of the agent sceptic, is not")
+    assert [words in text for words in named] == [True, True]
+    assert text.count("is not on PATH here") == 2
+
+
 def test_an_approval_of_what_is_half_done_counts_what_is_left_and_says_what_waits(scene):
     scene.publish(SPEC)
     run(scene.app, 1)
@@ -138,7 +166,7 @@ def test_a_check_that_is_not_configured_is_pointed_out_with_the_one_that_was_mea
 
 
 def test_an_agent_that_is_not_there_is_pointed_out(scene):
-    assert "the agent's program agent is not on PATH here" in shown(scene, which=lambda _: None)
+    assert "agent, the program of the agent, is not on PATH here" in shown(scene, which=lambda _: None)
     assert "is not on PATH" not in shown(scene)
 
 

@@ -10,7 +10,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.attempt import Claim
 from irontree.domain.decide import Finalize, Run, Verify
-from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
+from irontree.domain.plan import Member, PromotionPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult, Links
 from irontree.services.answers.answers import Answer, answer_issue
@@ -272,3 +272,11 @@ def test_a_brief_and_a_report_that_cannot_be_written_are_told_and_no_step_fails(
         "warning: the report of #1 is not up to date: .mino/reports/issue-1.md: Is a directory",
         "warning: the brief of #1 is not up to date: .mino/briefs/issue-1.md: Is a directory",
     ]
+
+
+def test_the_command_that_ran_is_that_of_the_tasks_author(scene):
+    scene.policy = scene.policy.model_copy(update={"team": (Member(name="coder", command=("coder", "--go")),)})
+    scene.reviewers["coder"] = ScriptedAgent(does(greet_txt="hello"))
+    scene.publish(ONE_TASK)
+    work(scene, Run)
+    assert "  - `coder --go`" in "\n".join(brief(scene, 1).values()).splitlines()

@@ -10,6 +10,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.attempt import Claim, Usage
 from irontree.domain.decide import FIRST_WAIT
+from irontree.domain.plan import Member
 from irontree.domain.state import Phase
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentResult
@@ -140,6 +141,18 @@ def test_an_agent_that_says_it_has_no_access_is_asked_about_before_an_attempt(re
     assert "nobody is logged in" in ready.last().meta["reason"]
     assert "agent.environment" in ready.last().meta["remedy"]
     assert ready.agent.tasks == []
+
+
+def test_it_is_the_author_of_the_task_that_is_asked_for_it(scene):
+    scene.policy = scene.policy.model_copy(update={"team": (Member(name="coder", command=("coder",)),)})
+    scene.reviewers["coder"] = ScriptedAgent(does(greet_txt="hello"))
+    scene.agent.access_denied = "nobody is logged in to what is not called"
+    scene.publish(ONE_TASK)
+    assert take(scene).last_event == "run_completed"
+    scene.reviewers["coder"].access_denied = "`coder status` says no"
+    scene.publish(ONE_TASK.replace("Greeting", "Close"))
+    assert run(scene.app, 2).blocking_check == "agent-not-authenticated"
+    assert "`coder status` says no" in scene.last("close").meta["reason"]
 
 
 def test_a_person_who_says_to_go_on_knows_better_and_the_attempt_tells(ready):
