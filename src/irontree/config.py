@@ -452,8 +452,7 @@ def _what(item: Mapping[str, Any]) -> str:
         case "missing":
             return f"`{key}` is missing"
         case "value_error":
-            said = item["msg"].removeprefix("Value error, ")
-            return f"`{key}`: {said}" if key else said
+            return f"{f'`{key}`: ' if key else ''}{item['msg'].removeprefix('Value error, ')}"
         case kind:
             expected = _EXPECTED.get(kind) or item["msg"].removeprefix("Input should be ")
             found = list(item["input"]) if isinstance(item["input"], tuple) else item["input"]
