@@ -36,18 +36,21 @@ Estimated = tuple[PlanNode, ExecutionPolicy, TaskState | None]
 
 
 def estimate(tasks: Iterable[Estimated]) -> str:
-    """A sentence on how often the agent will be called, at least and at most."""
+    """A sentence on how often agents will be called, at least and at most: reviewers after each attempt that passes."""
     calls = [
-        (policy.author_of(node).wall_seconds, _calls(node, policy, state))
+        (policy.author_of(node), policy.reviewers_of(node), _calls(node, policy, state))
         for node, policy, state in tasks
         if node.executability == "executable"
     ]
-    first, most = sum(first for _, (first, _) in calls), sum(most for _, (_, most) in calls)
+    first, most = sum(first for _, _, (first, _) in calls), sum(most for _, _, (_, most) in calls)
     if not most:
         return "the agent is not called: nothing is left for it to do"
-    hours = sum(most * seconds for seconds, (_, most) in calls) / 3600
+    seconds = sum(most * sum(each.wall_seconds for each in (author, *looking)) for author, looking, (_, most) in calls)
+    reviews = sum(most * len(looking) for _, looking, (_, most) in calls)
+    asked = f", and reviewers are at most {times(reviews)}" if reviews else ""
     called = f"called {times(first)}" if first else "not called"
-    return f"the agent is {called} if every first attempt passes, and at most {times(most)} ({hours:,.0f} h)"
+    at_most = f"at most {times(most)}{asked} ({seconds / 3600:,.0f} h)"
+    return f"the agent is {called} if every first attempt passes, and {at_most}"
 
 
 def _calls(node: PlanNode, policy: ExecutionPolicy, state: TaskState | None) -> tuple[int, int]:

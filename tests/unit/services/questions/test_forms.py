@@ -122,6 +122,11 @@ def test_an_estimate_counts_the_time_of_each_tasks_author(scene):
     assert "at most 4 times (2 h)" in shown(with_policy(scene, team=(member,)))
 
 
+def test_an_estimate_counts_reviewers_after_each_attempt(scene):
+    sceptic = Member(name="sceptic", command=("sceptic",), role="reviewer", wall_seconds=1800)
+    assert "at most 4 times, and reviewers are at most 4 times (6 h)" in shown(with_policy(scene, team=(sceptic,)))
+
+
 def test_the_agents_that_tasks_would_call_are_looked_for_and_no_others(scene):
     """Nobody has the types `docs` and `test` here: their agents may be elsewhere."""
     team = (
