@@ -233,6 +233,10 @@ class TerminalSession:
             return self._serving.alive()
         return self._app.alive(SERVING).holder() is not None
 
+    def how_it_ended(self) -> str:
+        """How what served the flows ended, in words; of what another terminal started, only that it did."""
+        return self._serving.how_it_ended() if self._serving else "has ended"
+
     def at_rest(self) -> bool:
         """Whether no process works on a run of this repository."""
         return at_rest(self._app)

@@ -38,7 +38,7 @@ from irontree.flows.server.database import TEMPLATE, build_template, database_tr
 from irontree.flows.server.guard import Guard, names_of
 from irontree.flows.server.links import Links
 from irontree.flows.server.listening import EVERYWHERE, is_prefect, listen
-from irontree.flows.server.programs import Program, lines_after, reap, size, start, tail, turn_over_if_long
+from irontree.flows.server.programs import Program, reap, size, start, tail, tell, told_in, turn_over_if_long
 
 if TYPE_CHECKING:
     import uvicorn
@@ -53,8 +53,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before retrying a failed start; doubled each time."""
 LEAVING = 5.0
 ENDS_WITHIN = 20.0
-TOLD = "irontree: "
-"""Begins a line of the server's log that is for the people who use it."""
 ANYWHERE = ListenAddress()
 
 
@@ -137,9 +135,9 @@ class LocalServer:
 
     def told(self) -> tuple[str, ...]:
         """What the server said to its users since we are its client, or were told last."""
-        lines = lines_after(self._state.log, self._told_start)
+        told = told_in(self._state.log, self._told_start)
         self._told_start = size(self._state.log)
-        return tuple(line.removeprefix(TOLD) for line in lines if line.startswith(TOLD))
+        return told
 
     def close(self) -> None:
         """Leave the server to its other clients; it ends a while after the last one has left."""
@@ -310,7 +308,7 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     os.umask(0o077)
     close_all(state.folder)
     if said := ensure(state.folder):
-        _say(said)
+        tell(said)
     host = place.host or LOOPBACK
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
@@ -385,12 +383,6 @@ def garbage_collected_aside() -> Iterator[None]:
         gc.enable()
 
 
-def _say(sentence: str) -> None:
-    """Put it into the server's log, where the clients find it."""
-    sys.stderr.write(f"{TOLD}{sentence}\n")
-    sys.stderr.flush()
-
-
 def _prefect_server(guard: Callable[[Any], Guard]) -> uvicorn.Server:
     import uvicorn  # noqa: PLC0415  (reads nothing, but costs time that a second start should not pay)
     from prefect.server.api.server import create_app  # noqa: PLC0415  (Prefect reads its settings at import)
@@ -426,7 +418,7 @@ class _Attendant:
         """Called by uvicorn as soon as it answers, and then every second."""
         turn_over_if_long(self._state.log)
         if trouble := self._trouble():
-            _say(f"Prefect's database {trouble} while its server was at work: the server ends.")
+            tell(f"Prefect's database {trouble} while its server was at work: the server ends.")
             self._server.should_exit = self._server.force_exit = True
             # What it still wants to write has nowhere to go.
             threading.Timer(LEAVING, os._exit, (0,)).start()

@@ -465,7 +465,8 @@ class Follower:
         Raises ServerUnavailable where that would not help. A loop that ended meanwhile is left to the next look.
         """
         if not self.session.alive() and read_loop(self.app, self.loop_id).is_open:
-            raise ServerUnavailable("the process that serves the flows has ended", remedy=self._go_on_hint())
+            ended = self.session.how_it_ended()
+            raise ServerUnavailable(f"the process that serves the flows {ended}", remedy=self._go_on_hint())
         if self._stopping:
             return "stopped" if self.session.at_rest() and read_loop(self.app, self.loop_id).is_open else None
         run = self.session.run_of_loop(self.loop_id)
