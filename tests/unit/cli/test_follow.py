@@ -370,7 +370,7 @@ def test_a_loop_that_failed_is_told_with_its_reason(follow):
 def test_flows_that_nobody_serves_any_more_are_told(follow):
     follower = follow(driven=False)
     follower.session.served = False
-    with pytest.raises(ServerUnavailable, match="serves the flows was killed by SIGKILL. Why"):
+    with pytest.raises(ServerUnavailable, match=r"serves the flows was killed by SIGKILL\. Why"):
         follower.follow()
 
 
