@@ -103,13 +103,16 @@ class LocalServer:
 
         Raises ServerUnavailable after *timeout* seconds, or if the server dies while starting.
         """
+        return self._answer_of(time.monotonic(), timeout)
+
+    def _answer_of(self, began: float, timeout: float) -> str:
+        """As `wait_ready`, for a wait that began then."""
         self.start()
-        deadline = time.monotonic() + timeout
         while not (address := self._answering()):
             if trouble := self.trouble():
                 raise trouble
-            if time.monotonic() > deadline:
-                raise self._unavailable(f"The private Prefect server did not answer within {timeout:.0f} s")
+            if (waited := time.monotonic() - began) > timeout:
+                raise self._silent(waited)
             time.sleep(LOOK_EVERY)
         if not self._place.is_at(address):
             raise ServerUnavailable(
@@ -121,13 +124,13 @@ class LocalServer:
     def expected(self, timeout: float = 60) -> str:
         """The API address at which the server answers or will: where it must be known first. Raises as `wait_ready`."""
         self.start()
-        deadline = time.monotonic() + timeout
-        while not (self.trouble() or self._left.is_set()) and time.monotonic() < deadline:
+        began = time.monotonic()
+        while not (self.trouble() or self._left.is_set()) and time.monotonic() - began < timeout:
             announced = self._state.announced() if self._has_room.is_set() else None
             if announced and self._place.is_at(announced):
                 return announced.api_url
             time.sleep(LOOK_EVERY)
-        return self.wait_ready(timeout=0)
+        return self._answer_of(began, 0)
 
     def trouble(self) -> ServerUnavailable | None:
         """Why there is no server, with its last output; set from a failed start until a server answers."""
@@ -233,7 +236,16 @@ class LocalServer:
 
     def _unavailable(self, what: str) -> ServerUnavailable:
         output = tail(self._state.log, start=self._log_start)
-        return ServerUnavailable(f"{what}:\n{output}", remedy=_remedy(output, self._state))
+        said = f"{what}:\n{output}" if output else f"{what}. It has said nothing."
+        return ServerUnavailable(said, remedy=_remedy(output, self._state))
+
+    def _silent(self, waited: float) -> ServerUnavailable:
+        """That it did not answer, with the process to end: one that hangs keeps every other from starting."""
+        pid = self._state.server_pid() or (self._program.pid if self._program else None)
+        which = f" (process {pid})" if pid else ""
+        found = self._unavailable(f"The private Prefect server{which} did not answer within {waited:.0f} s")
+        end = f"If it hangs, end it: `kill -9 {pid}`. Then repeat the command, or `irontree resume`. " if pid else ""
+        return ServerUnavailable(found.message, remedy=f"{end}{found.remedy}")
 
 
 @contextmanager
