@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 
 from irontree.errors import ServerUnavailable
 from irontree.files import ScratchFolder
-from irontree.flows.server.programs import FINISH, TAIL, Program, ended_by, lines_after, size, start, told_in
+from irontree.flows.server.programs import FINISH, TAIL, TOLD, Program, ended_by, lines_after, size, start, told_in
 from irontree.processes.containers import CREDENTIALS, credentials_in
 from irontree.processes.handing import handing
 
@@ -58,9 +58,9 @@ class Child:
             self._program.wait()
             why = ended_by(self._program.returncode)
         self.stop()
-        lines = [f"The flows could not be served: the process that serves them {why}."]
+        lines = (line.removeprefix(TOLD) for line in lines_after(self._log, self._log_start)[-TAIL:])
         raise ServerUnavailable(
-            "\n".join([*lines, *lines_after(self._log, self._log_start)[-TAIL:]]),
+            "\n".join((f"The flows could not be served: the process that serves them {why}.", *lines)),
             remedy=f"Go on with `irontree resume`. The whole output is in {self._log}.",
         )
 

@@ -94,7 +94,7 @@ def test_where_the_process_that_starts_flows_was_killed_that_is_said_and_how_to_
     assert found.value.message.startswith(
         "The flows could not be served: the process that serves them was killed by SIGKILL."
     )
-    assert "The process that starts flows was killed by SIGKILL." in found.value.message
+    assert "\nThe process that starts flows was killed by SIGKILL." in found.value.message
     assert "Go on with `irontree resume`." in (found.value.remedy or "")
     assert child.how_it_ended() == "was killed by SIGKILL. The process that starts flows was killed by SIGKILL"
 
