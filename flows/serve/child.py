@@ -16,7 +16,7 @@ from typing import IO, Any, cast
 
 from irontree.errors import ServerUnavailable
 from irontree.files import ScratchFolder
-from irontree.flows.server.programs import FINISH, Program, size, start, tail
+from irontree.flows.server.programs import FINISH, TAIL, TOLD, Program, ended_by, lines_after, size, start, told_in
 from irontree.processes.containers import CREDENTIALS, credentials_in
 from irontree.processes.handing import handing
 
@@ -51,13 +51,22 @@ class Child:
         """
         output = cast("IO[bytes]", self._program.stdout)
         ready, _, _ = select.select([output], [], [], timeout)
-        if not (answer := output.readline() if ready else b""):
-            self.stop()
-            raise ServerUnavailable(
-                f"The flows could not be served:\n{tail(self._log, start=self._log_start)}",
-                remedy=f"The whole output is in {self._log}.",
-            )
-        return json.loads(answer)
+        if answer := output.readline() if ready else b"":
+            return json.loads(answer)
+        why = f"gave no sign for {timeout:.0f} s, and was ended"
+        if ready:
+            self._program.wait()
+            why = ended_by(self._program.returncode)
+        self.stop()
+        lines = (line.removeprefix(TOLD) for line in lines_after(self._log, self._log_start)[-TAIL:])
+        raise ServerUnavailable(
+            "\n".join((f"The flows could not be served: the process that serves them {why}.", *lines)),
+            remedy=f"Go on with `irontree resume`. The whole output is in {self._log}.",
+        )
+
+    def how_it_ended(self) -> str:
+        """`was killed by SIGKILL`, with what it told; for one that is not `alive`."""
+        return ". ".join((ended_by(self._program.poll()), *told_in(self._log, self._log_start))).removesuffix(".")
 
     def alive(self) -> bool:
         """`False` if it has ended."""

@@ -24,7 +24,8 @@ from typing import Any, Final
 import anyio.abc
 from prefect.context import refresh_global_settings_context
 
-from irontree.flows.server.programs import RUNNER, end_with_runner
+from irontree.flows.serve.starts import end_all
+from irontree.flows.server.programs import RUNNER, end_with_runner, ended_by
 from irontree.processes.handing import protect
 from irontree.rendering import JinjaRenderer
 
@@ -72,7 +73,8 @@ class ForkServer:
             importlib.import_module(module)
         JinjaRenderer().compile_all()
         self._socket, theirs = socket.socketpair()
-        if os.fork() == 0:
+        self._pid = os.fork()
+        if self._pid == 0:
             self._socket.close()
             _run_engine(_serve(theirs))
         theirs.close()
@@ -89,7 +91,8 @@ class ForkServer:
         async for line in reader:
             self._note(json.loads(line))
         # The fork server is gone. Nothing can be started any more, and its processes end.
-        os.killpg(0, signal.SIGKILL)
+        _, status = await asyncio.to_thread(os.waitpid, self._pid, 0)
+        end_all(f"The process that starts flows {ended_by(os.waitstatus_to_exitcode(status))}.")
 
     async def run_process(
         self,

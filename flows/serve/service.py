@@ -231,7 +231,7 @@ class Service:
             self._working.remove((app, worker))
             worker.stop()
             self._without.append(app)
-            self._say(app, "the worker died; starting another")
+            self._say(app, f"the worker died; starting another. It {worker.how_it_ended()}.")
 
     def _restart(self) -> None:
         """Start workers for repositories that lack one; failures are retried after a while."""

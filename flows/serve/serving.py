@@ -127,6 +127,10 @@ class Serving:
         """`False` if the child has ended: its runs are dead then, and a new one can be started."""
         return self._child.alive()
 
+    def how_it_ended(self) -> str:
+        """How the child ended, in words."""
+        return self._child.how_it_ended()
+
     def finish(self) -> None:
         """Ask the flows to stop after their current step (first Ctrl-C); they check `finish_asked`."""
         self._child.finish()

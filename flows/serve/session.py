@@ -16,7 +16,7 @@ from uuid import UUID
 
 from irontree.app import App
 from irontree.domain.decide import COMMENTS_EVERY
-from irontree.errors import Busy, IrontreeError, ServerUnavailable
+from irontree.errors import AnswerRefused, Busy, IrontreeError, ServerUnavailable
 from irontree.flows.runs.forms import FormQuestion as Asked
 from irontree.flows.runs.forms import answer_form, open_question
 from irontree.flows.runs.recovery import NOBODY_STARTS, WORKERS_START, mark_dead_runs, newest_run, take_up, tidy
@@ -200,11 +200,20 @@ class TerminalSession:
         return found if found and found.key.startswith(question.key) else None
 
     def answer(self, question: Question, answer: Answer, asked: Asked) -> None:
-        """Answer as the browser form does; raises AnswerRefused if the answer does not fit or came too late."""
+        """Answer as the browser form does, which has no field for what its choices do not need.
+
+        Raises AnswerRefused if the answer does not fit or came too late.
+        """
         choice = validate(question, answer)
+        if choice.label not in asked.choices:
+            offered = [one.typed for one in question.rule.choices if one.label in asked.choices]
+            raise AnswerRefused(
+                f"“{choice.typed}” is not offered at “{question.rule.title}” now",
+                remedy=f"One of: {', '.join(offered)}.",
+            )
         extra = {"count": answer.count, "amount": answer.amount, "revision": answer.revision}
         payload: dict[str, object] = {"decision": choice.label, "approver": answer.by, "note": answer.note}
-        payload |= {need: value for need, value in extra.items() if value is not None}
+        payload |= {need: value for need, value in extra.items() if need in choice.needs}
         with connect() as client:
             answer_form(client, asked.run_id, payload, key=asked.key)
 
@@ -223,6 +232,10 @@ class TerminalSession:
         if self._serving:
             return self._serving.alive()
         return self._app.alive(SERVING).holder() is not None
+
+    def how_it_ended(self) -> str:
+        """How what served the flows ended, in words; of what another terminal started, only that it did."""
+        return self._serving.how_it_ended() if self._serving else "has ended"
 
     def at_rest(self) -> bool:
         """Whether no process works on a run of this repository."""

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from irontree.domain.text import times
 from irontree.errors import ServerUnavailable, in_words
-from irontree.flows.server.programs import BEGIN, take
+from irontree.flows.server.programs import BEGIN, ended_by, take, tell
 
 logger = logging.getLogger(__name__)
 
@@ -29,9 +29,11 @@ RUN_ID: Final = "PREFECT__FLOW_RUN_ID"
 PAUSES: Final = (0.0, 5.0, 20.0)
 """Seconds before each further start."""
 FIRST_SIGN: Final = 30.0
-"""Seconds until the flow must have begun; twice as long at each further start."""
+"""Seconds from the order until the flow must have begun; twice as long at each further start."""
 LONGEST: Final = 90.0
 """The most of them: recovery takes a run without a lock for dead after 120 s."""
+GRACE: Final = 5.0
+"""Seconds more for the word that there is a process: it may lie unread where all of us were stopped for a while."""
 TELL_TIMES: Final = 6
 TELL_AGAIN_AFTER: Final = 1.0
 """How often, and after how many seconds, the server is told again while it is away (a private one is restarted)."""
@@ -95,14 +97,6 @@ class Attempt:
         return f"was killed after {self.hung:.0f} s without a sign" if self.hung else ended_by(self.code)
 
 
-def ended_by(code: int | None) -> str:
-    """How a process with that exit code ended, in words: `was killed by SIGKILL`, `ended with exit code 1`."""
-    if code is not None and code < 0:
-        known = {number.value: number.name for number in signal.Signals}
-        return f"was killed by {known.get(-code, f'signal {-code}')}"
-    return f"ended with exit code {code}"
-
-
 def said_of(ends: Sequence[str]) -> str:
     """Why a run has not begun after these ends of its processes."""
     return f"Its process {ends[-1]} before its flow began (start {len(ends)} of {len(PAUSES) + 1})."
@@ -117,11 +111,20 @@ def said_in_the_end(ends: Sequence[str]) -> str:
     )
 
 
+def end_all(said: str) -> None:
+    """Say it in the log, then end what serves with all that it has started: whatever started a run late is gone too."""
+    try:
+        tell(said)
+    finally:  # the disk may be full
+        os.killpg(0, signal.SIGKILL)
+
+
 class Starts:
     """Starts flow processes, and starts the run again of one whose flow did not begin.
 
     *run_process* is Prefect's function of that name, or ours with its parameters; that of this class takes its place.
-    *folder* is our own: the files by which flow processes and we agree are in it.
+    *folder* is our own: the files by which flow processes and we agree are in it. Where no process comes of an order,
+    *end* ends what serves: the order may still be carried out, and its run must not be started beside that.
     """
 
     def __init__(
@@ -133,6 +136,7 @@ class Starts:
         first_sign: float = FIRST_SIGN,
         kill: Callable[[int], None] = lambda pid: os.kill(pid, signal.SIGKILL),
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        end: Callable[[str], None] = end_all,
     ) -> None:
         self._run_process = run_process
         self._runs = runs
@@ -140,6 +144,7 @@ class Starts:
         self._first_sign = first_sign
         self._kill = kill
         self._pause = pause
+        self._end = end
         self._ends: dict[UUID, list[str]] = {}
         """By run, how its processes ended before its flow began."""
 
@@ -148,8 +153,7 @@ class Starts:
     ) -> Attempt:
         """Run a flow process to its end, and have its run started again if its flow has not begun by then."""
         run_id, attempt, begin = UUID(env[RUN_ID]), Attempt(), self._folder / f"begin-{uuid.uuid4().hex}"
-        ends = self._ends.setdefault(run_id, [])
-        limit = min(self._first_sign * 2 ** len(ends), LONGEST)
+        limit = min(self._first_sign * 2 ** len(self._ends.get(run_id, ())), LONGEST)
         watch = asyncio.create_task(self._give_up_if_it_hangs(attempt, begin, limit))
         try:
             await self._run_process(
@@ -166,9 +170,14 @@ class Starts:
         return attempt
 
     async def _give_up_if_it_hangs(self, attempt: Attempt, begin: Path, limit: float) -> None:
-        await attempt.exists.wait()
         await self._pause(limit)
-        if take(begin):
+        if not attempt.exists.is_set():
+            await self._pause(GRACE)
+        if not attempt.exists.is_set():
+            self._end(
+                f"No process for a flow was started within {limit:.0f} s: what starts them hangs, or was stopped."
+            )
+        elif take(begin):
             attempt.hung = limit
             if attempt.code is None and attempt.pid:
                 self._kill(attempt.pid)
@@ -182,16 +191,16 @@ class Starts:
 
     async def _again(self, run_id: UUID, attempt: Attempt) -> bool:
         """Have the run started again, or say that it was often enough; `False` if it is not ours to move."""
-        ends = self._ends[run_id]
+        ends = self._ends.setdefault(run_id, [])  # another process of the run may have ended, and its ends with it
         ends.append(attempt.in_words())
         if len(ends) > len(PAUSES):
-            del self._ends[run_id]
+            self._ends.pop(run_id, None)
             return await self._tell(lambda: self._runs.crash(run_id, said_in_the_end(ends)))
         pause, said = PAUSES[len(ends) - 1], said_of(ends)
         if await self._tell(lambda: self._runs.start_again(run_id, pause, said)):
             logger.warning("flow run %s: %s It starts again.", run_id, said)
             return True
-        del self._ends[run_id]
+        self._ends.pop(run_id, None)
         return False
 
     async def _tell(self, tell: Callable[[], bool]) -> bool:

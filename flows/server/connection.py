@@ -197,9 +197,9 @@ class Address(NamedTuple):
 class ServerState:
     """What is in the state folder. Kernel locks show liveness: the holder of a lock is alive, whatever the files say.
 
-    `start.lock` is held by the one server, so that two starts give one; `alive.lock` is held by it too, and tested
-    by its clients; `clients.lock` is shared by the clients, and held exclusively by a server that is about to end.
-    A lock is released when its holder ends.
+    `start.lock` is held by the one server, so that two starts give one, and names its process; `alive.lock` is held by
+    it too, and tested by its clients; `clients.lock` is shared by the clients, and held exclusively by a server that is
+    about to end. A lock is released when its holder ends.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -207,6 +207,7 @@ class ServerState:
         close_folder(folder)
         self.folder = folder
         self.log = folder / "server.log"
+        self._start_lock = folder / "start.lock"
         self._address = folder / ADDRESS
         self._before = folder / "server.before.json"
         self._announced = folder / "server.announced.json"
@@ -215,7 +216,12 @@ class ServerState:
 
     def become_the_server(self) -> bool:
         """Become the one server until this process ends; `False` if another process is the server."""
-        return _lock(self.folder / "start.lock") is not None
+        descriptor = _lock(self._start_lock)
+        if descriptor is None:
+            return False
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        return True
 
     def come_alive(self) -> int | None:
         """Show clients that there is a server; returns the previous server's port, which clients may still use.
@@ -260,6 +266,11 @@ class ServerState:
         descriptor = _opened(self.folder / "clients.lock")
         take_lock(descriptor, shared=True, wait=True)
         return descriptor
+
+    def server_pid(self) -> int | None:
+        """The process that is the server, answering or not; `None` if none is."""
+        written = self._start_lock.read_bytes() if self.lives() else b""
+        return int(written) if written.isdigit() else None  # one of an earlier version wrote nothing
 
     def lives(self) -> bool:
         """Whether there is a server, answering or still starting."""

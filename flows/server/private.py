@@ -38,7 +38,7 @@ from irontree.flows.server.database import TEMPLATE, build_template, database_tr
 from irontree.flows.server.guard import Guard, names_of
 from irontree.flows.server.links import Links
 from irontree.flows.server.listening import EVERYWHERE, is_prefect, listen
-from irontree.flows.server.programs import Program, lines_after, reap, size, start, tail, turn_over_if_long
+from irontree.flows.server.programs import Program, reap, size, start, tail, tell, told_in, turn_over_if_long
 
 if TYPE_CHECKING:
     import uvicorn
@@ -53,8 +53,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds before retrying a failed start; doubled each time."""
 LEAVING = 5.0
 ENDS_WITHIN = 20.0
-TOLD = "irontree: "
-"""Begins a line of the server's log that is for the people who use it."""
 ANYWHERE = ListenAddress()
 
 
@@ -105,13 +103,16 @@ class LocalServer:
 
         Raises ServerUnavailable after *timeout* seconds, or if the server dies while starting.
         """
+        return self._answer_of(time.monotonic(), timeout)
+
+    def _answer_of(self, began: float, timeout: float) -> str:
+        """As `wait_ready`, for a wait that began then."""
         self.start()
-        deadline = time.monotonic() + timeout
         while not (address := self._answering()):
             if trouble := self.trouble():
                 raise trouble
-            if time.monotonic() > deadline:
-                raise self._unavailable(f"The private Prefect server did not answer within {timeout:.0f} s")
+            if (waited := time.monotonic() - began) > timeout:
+                raise self._silent(waited)
             time.sleep(LOOK_EVERY)
         if not self._place.is_at(address):
             raise ServerUnavailable(
@@ -123,13 +124,13 @@ class LocalServer:
     def expected(self, timeout: float = 60) -> str:
         """The API address at which the server answers or will: where it must be known first. Raises as `wait_ready`."""
         self.start()
-        deadline = time.monotonic() + timeout
-        while not (self.trouble() or self._left.is_set()) and time.monotonic() < deadline:
+        began = time.monotonic()
+        while not (self.trouble() or self._left.is_set()) and time.monotonic() - began < timeout:
             announced = self._state.announced() if self._has_room.is_set() else None
             if announced and self._place.is_at(announced):
                 return announced.api_url
             time.sleep(LOOK_EVERY)
-        return self.wait_ready(timeout=0)
+        return self._answer_of(began, 0)
 
     def trouble(self) -> ServerUnavailable | None:
         """Why there is no server, with its last output; set from a failed start until a server answers."""
@@ -137,9 +138,9 @@ class LocalServer:
 
     def told(self) -> tuple[str, ...]:
         """What the server said to its users since we are its client, or were told last."""
-        lines = lines_after(self._state.log, self._told_start)
+        told = told_in(self._state.log, self._told_start)
         self._told_start = size(self._state.log)
-        return tuple(line.removeprefix(TOLD) for line in lines if line.startswith(TOLD))
+        return told
 
     def close(self) -> None:
         """Leave the server to its other clients; it ends a while after the last one has left."""
@@ -235,7 +236,16 @@ class LocalServer:
 
     def _unavailable(self, what: str) -> ServerUnavailable:
         output = tail(self._state.log, start=self._log_start)
-        return ServerUnavailable(f"{what}:\n{output}", remedy=_remedy(output, self._state))
+        said = f"{what}:\n{output}" if output else f"{what}. It has said nothing."
+        return ServerUnavailable(said, remedy=_remedy(output, self._state))
+
+    def _silent(self, waited: float) -> ServerUnavailable:
+        """That it did not answer, with the process to end: one that hangs keeps every other from starting."""
+        pid = self._state.server_pid() or (self._program.pid if self._program else None)
+        which = f" (process {pid})" if pid else ""
+        found = self._unavailable(f"The private Prefect server{which} did not answer within {waited:.0f} s")
+        end = f"If it hangs, end it: `kill -9 {pid}`. Then repeat the command, or `irontree resume`. " if pid else ""
+        return ServerUnavailable(found.message, remedy=f"{end}{found.remedy}")
 
 
 @contextmanager
@@ -310,7 +320,7 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     os.umask(0o077)
     close_all(state.folder)
     if said := ensure(state.folder):
-        _say(said)
+        tell(said)
     host = place.host or LOOPBACK
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
@@ -385,12 +395,6 @@ def garbage_collected_aside() -> Iterator[None]:
         gc.enable()
 
 
-def _say(sentence: str) -> None:
-    """Put it into the server's log, where the clients find it."""
-    sys.stderr.write(f"{TOLD}{sentence}\n")
-    sys.stderr.flush()
-
-
 def _prefect_server(guard: Callable[[Any], Guard]) -> uvicorn.Server:
     import uvicorn  # noqa: PLC0415  (reads nothing, but costs time that a second start should not pay)
     from prefect.server.api.server import create_app  # noqa: PLC0415  (Prefect reads its settings at import)
@@ -426,7 +430,7 @@ class _Attendant:
         """Called by uvicorn as soon as it answers, and then every second."""
         turn_over_if_long(self._state.log)
         if trouble := self._trouble():
-            _say(f"Prefect's database {trouble} while its server was at work: the server ends.")
+            tell(f"Prefect's database {trouble} while its server was at work: the server ends.")
             self._server.should_exit = self._server.force_exit = True
             # What it still wants to write has nowhere to go.
             threading.Timer(LEAVING, os._exit, (0,)).start()

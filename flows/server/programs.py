@@ -72,6 +72,29 @@ def lines_after(log: Path, start: int) -> list[str]:
     return written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
 
 
+TOLD = "irontree: "
+"""Begins a line of a log that is for the people who use the program."""
+
+
+def tell(sentence: str) -> None:
+    """Put it into this program's log, where those who started it find it."""
+    sys.stderr.write(f"{TOLD}{sentence}\n")
+    sys.stderr.flush()
+
+
+def told_in(log: Path, start: int) -> tuple[str, ...]:
+    """What was told in *log* after byte *start*."""
+    return tuple(line.removeprefix(TOLD) for line in lines_after(log, start) if line.startswith(TOLD))
+
+
+def ended_by(code: int | None) -> str:
+    """How a process with that exit code ended, in words: `was killed by SIGKILL`, `ended with exit code 1`."""
+    if code is not None and code < 0:
+        known = {number.value: number.name for number in signal.Signals}
+        return f"was killed by {known.get(-code, f'signal {-code}')}"
+    return f"ended with exit code {code}"
+
+
 def size(log: Path) -> int:
     """The length of *log* in bytes; 0 if there is none."""
     return log.stat().st_size if log.exists() else 0

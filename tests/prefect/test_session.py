@@ -14,9 +14,12 @@ import pytest
 from irontree.app import App
 from irontree.cli.console import Console
 from irontree.cli.drive import Drive
+from irontree.errors import AnswerRefused
 from irontree.flows.runs import runs
 from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.private import LocalServer
+from irontree.services.answers.answers import Answer
+from irontree.services.execution.steps import next_step, stop_at
 from irontree.services.loops.loop import read_loop
 from irontree.services.views.overview import SERVING
 from tests.integration.crash.laboratory import faults
@@ -94,6 +97,29 @@ def test_a_comment_on_the_issue_answers_while_a_terminal_serves(tmp_path, client
     accepted = next(record for record in toy.app.log.read(1).records if record.event.event == "checkup_accept_recorded")
     assert (accepted.meta["channel"], accepted.meta["note"]) == ("comment", "pretty")
     assert faults(toy.app) == []
+
+
+def test_an_answer_that_was_given_beforehand_fits_the_question_that_is_asked(tmp_path, client, open_session):
+    """`retry` allows an attempt after failures, with a number; a block has no field for that."""
+    toy = make_toy(tmp_path, client, GREETING)
+    loop_id = toy.authorise()
+    with toy.app.driver.hold("stop"):
+        stop_at(toy.app, 1, "enough")
+    with open_session(toy.app) as session:
+        ended, screen = follow(toy.app, session, loop_id, "issue-1=retry")
+    assert ended == "completed", screen.lines
+    assert "Answered: retry" in screen.lines
+
+
+def test_a_choice_that_a_form_does_not_offer_is_refused_with_those_that_it_offers(tmp_path, client, open_session):
+    toy = make_toy(tmp_path, client, FRIENDLY)
+    loop_id = toy.authorise()
+    with open_session(toy.app) as session:
+        assert follow(toy.app, session, loop_id)[0] == "halted"
+        asked_about = next_step(toy.app, 1, loop_id)
+        with pytest.raises(AnswerRefused, match="“allow” is not offered") as refusal:
+            session.answer(asked_about, Answer("allow", "Ada"), session.asked(asked_about))
+    assert refusal.value.remedy == "One of: accept, reject, skip, stop."
 
 
 @dataclass

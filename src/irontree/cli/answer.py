@@ -47,9 +47,13 @@ class Prepared:
         return meant and choice_called(self.answer.choice, question.rule.choices) is not None
 
     def by(self, name: str, question: Question) -> Answer:
-        """The answer to this question, attributed to the user *name*."""
-        choice = choice_called(self.answer.choice, question.rule.choices)
-        return replace(self.answer, choice=choice.name if choice else "", by=name, question=question.key)
+        """The answer to this question, attributed to the user *name*.
+
+        It is read again, now that the question is known: a word such as `retry` may need a number at another one.
+        Raises AnswerRefused for what does not fit.
+        """
+        target, _, words = self.text.strip().partition("=")
+        return replace(read_choice(words, question, begin=f"{target}="), by=name, question=question.key)
 
 
 def answer_option(purpose: str) -> Declaration:
@@ -134,11 +138,11 @@ def _made(shown: str, begin: str, choice: Choice, rest: str, question: Question 
         return Answer(choice.name, by="", amount=value.strip(), note=note)
     if choice.name == "retry" and not rest[:1].isdigit():
         return Answer(choice.name, by="", count=1, note=rest)
-    if not VALUES[needed].fullmatch(value.lower()):
+    if not fits(needed, value.strip().lower()):
         raise _incomplete(shown, begin, choice, needed, question)
     if needed == "count":
         return Answer(choice.name, by="", count=int(value), note=note)
-    return Answer(choice.name, by="", revision=value.lower(), note=note)
+    return Answer(choice.name, by="", revision=value.strip().lower(), note=note)
 
 
 def _incomplete(shown: str, begin: str, choice: Choice, need: Need, question: Question | None) -> AnswerRefused:

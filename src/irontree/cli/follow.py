@@ -416,13 +416,16 @@ class Follower:
         asked = self.session.asked(question)
         if asked is None or asked.key in self._answered:
             return True
-        answer = self._prepared_answer(question) or self._ask(question, asked)
-        if answer is None and question.timer and not self._left:
-            self._answered.add(asked.key)  # a timer will answer it
-            return True
-        if answer is None:
-            return not self._left and self._question() != question
-        self._give(question, answer, asked)
+        try:
+            answer = self._prepared_answer(question) or self._ask(question, asked)
+            if answer is None and question.timer and not self._left:
+                self._answered.add(asked.key)  # a timer will answer it
+                return True
+            if answer is None:
+                return not self._left and self._question() != question
+            self._give(question, answer, asked)
+        except AnswerRefused as error:
+            self.screen.say(f"{error.message}. {error.remedy or ''}")
         return True
 
     def _ask(self, question: Question, asked: FormQuestion) -> Answer | None:
@@ -434,11 +437,7 @@ class Follower:
             return None
 
     def _give(self, question: Question, answer: Answer, asked: FormQuestion) -> None:
-        try:
-            self.session.answer(question, answer, asked)
-        except AnswerRefused as error:
-            self.screen.say(f"{error.message}. {error.remedy or ''}")
-            return
+        self.session.answer(question, answer, asked)
         self._answered.add(asked.key)
         note = f" (“{answer.note}”)" if answer.note else ""
         self.screen.say(f"Answered: {question.typed(answer.choice)}{note}")
@@ -466,7 +465,8 @@ class Follower:
         Raises ServerUnavailable where that would not help. A loop that ended meanwhile is left to the next look.
         """
         if not self.session.alive() and read_loop(self.app, self.loop_id).is_open:
-            raise ServerUnavailable("the process that serves the flows has ended", remedy=self._go_on_hint())
+            ended = self.session.how_it_ended()
+            raise ServerUnavailable(f"the process that serves the flows {ended}", remedy=self._go_on_hint())
         if self._stopping:
             return "stopped" if self.session.at_rest() and read_loop(self.app, self.loop_id).is_open else None
         run = self.session.run_of_loop(self.loop_id)

@@ -40,6 +40,9 @@ class Terminal:
     def alive(self) -> bool:
         return self.served
 
+    def how_it_ended(self) -> str:
+        return "was killed by SIGKILL. Why"
+
     def at_rest(self) -> bool:
         return self.resting
 

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.cli.answer import Prepared, option_for, prepare, read_choice, refuse_unknown
+from irontree.cli.answer import option_for, prepare, read_choice, refuse_unknown
 from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
 from irontree.domain.spending import Budget
 from irontree.errors import AnswerRefused
-from irontree.services.answers.answers import Answer
 from irontree.services.questions.questions import Question
 
 
@@ -111,7 +110,8 @@ def test_an_answer_waits_for_a_question_to_its_issue_that_has_its_choice(text, r
 
 
 def test_it_is_given_in_a_name_and_to_the_question_that_was_asked():
-    given = Prepared("", 7, "", Answer("retry", "", note="why", count=2)).by("Ada", question("fail_terminal"))
+    [prepared] = prepare(["issue-7=retry:2:why"])
+    given = prepared.by("Ada", question("fail_terminal"))
     assert (given.choice, given.by, given.note, given.count, given.question) == ("retry", "Ada", "why", 2, "key")
 
 
@@ -123,6 +123,24 @@ def test_the_word_of_a_verb_is_the_choice_for_which_the_verb_stands_there():
     for words in ("retry: with care", "go-on: with care"):
         answer = read_choice(words, question("blocked"), begin="irontree answer 7 ")
         assert (answer.choice, answer.note) == ("go-on", "with care")
+
+
+def test_an_answer_has_what_the_question_asks_for_and_nothing_else():
+    """Prefect refuses a form with a field that it does not know, in words for programmers."""
+    [again] = prepare(["issue-7=retry"])
+    assert again.by("Ada", question("fail_terminal")).count == 1
+    assert again.by("Ada", question("blocked")).count is None
+    [counted] = prepare(["issue-7=retry:3"])
+    on_a_block = counted.by("Ada", question("blocked"))
+    assert (on_a_block.count, on_a_block.note) == (None, "3"), "as behind `irontree answer`"
+
+
+def test_a_count_for_a_budget_of_agents_is_refused_with_an_amount_to_type():
+    spent = replace(question("loop_budget_exhausted", None), rule=AGENT_BUDGET, budget=Budget("day", "time", 1, 1))
+    [more] = prepare(["loop=extend:20"])
+    with pytest.raises(AnswerRefused, match="`loop=extend:20` needs a count from 1 to 50, or an amount") as refusal:
+        more.by("Ada", spent)
+    assert "loop=extend:'5 USD'" in (refusal.value.remedy or "")
 
 
 def test_a_choice_that_is_not_offered_is_refused_with_the_commands_that_are():

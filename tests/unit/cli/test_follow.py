@@ -294,11 +294,25 @@ def test_a_question_of_the_loop_itself_is_answered_too(follow, scene):
     assert [given.choice for given in follower.session.given] == ["extend", "accept"]
 
 
-def test_a_spent_budget_is_warned_of_once_and_extended_by_an_amount(follow, scene):
+@pytest.fixture
+def spending(scene):
+    """Its agent has spent the budget of the loop after the first attempt."""
     agent = AgentSpec(adapter="aider", command=("agent",))
     budgets = BudgetPolicy(loop=SpendingLimits(time="1s"))
     scene.policy = scene.policy.model_copy(update={"agent": agent, "budgets": budgets})
     scene.agent = ScriptedAgent(ends("exited", 0), ends("exited", 0, greet_txt="hello"))
+
+
+@pytest.mark.usefixtures("spending")
+def test_a_prepared_answer_that_does_not_fit_is_said_with_what_does_and_the_next_one_is_taken(follow):
+    follower = follow(MANUAL_TASK, "loop=extend:20", "loop=extend:1h", "issue-1=accept")
+    assert follower.follow() == "completed"
+    assert [given.choice for given in follower.session.given] == ["extend", "accept"]
+    assert [line for line in follower.screen.lines if "`loop=extend:20` needs" in line and "'5 USD'" in line]
+
+
+@pytest.mark.usefixtures("spending")
+def test_a_spent_budget_is_warned_of_once_and_extended_by_an_amount(follow):
     follower = follow(MANUAL_TASK, "loop=extend:1h", "issue-1=accept")
     assert follower.follow() == "completed"
     assert [given.choice for given in follower.session.given] == ["extend", "accept"]
@@ -356,7 +370,7 @@ def test_a_loop_that_failed_is_told_with_its_reason(follow):
 def test_flows_that_nobody_serves_any_more_are_told(follow):
     follower = follow(driven=False)
     follower.session.served = False
-    with pytest.raises(ServerUnavailable, match="has ended"):
+    with pytest.raises(ServerUnavailable, match=r"serves the flows was killed by SIGKILL\. Why"):
         follower.follow()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import pytest
 from irontree.cli.drive import Server
 from irontree.errors import ServerUnavailable
 from irontree.flows.serve.child import OF_MANY, Child
+from irontree.flows.serve.forking import FORKS
 from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.private import LocalServer
 from irontree.store.memory import MemoryLock
@@ -62,6 +64,48 @@ def test_one_ends_with_its_parent_and_leaves_no_complaint(tmp_path):
     psutil.wait_procs([child], timeout=PATIENCE)
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
     assert (tmp_path / "serving-all.log").read_text() == ""
+
+
+@pytest.fixture
+def silent_server():
+    """The address of a server that never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/api"
+
+
+@pytest.fixture
+def begun(tmp_path, silent_server):
+    """One that has its order, and waits for the server; with its process, and the one that starts flows for it."""
+    child = Child(OF_MANY, environment={**os.environ, "PREFECT_API_URL": silent_server}, folder=tmp_path)
+    [serving] = children_named("serve.serving", os.getpid())
+    wait_until(lambda: serving.children() and serving.num_threads() > 1)
+    [forking] = serving.children()
+    yield child, serving, forking
+    child.stop()
+
+
+@pytest.mark.skipif(not FORKS, reason="here each flow process is a Python of its own")
+def test_where_the_process_that_starts_flows_was_killed_that_is_said_and_how_to_go_on(begun):
+    child, _, forking = begun
+    forking.kill()
+    child.order({"limit": 1, "by": "worker", "deployments": []})
+    with pytest.raises(ServerUnavailable) as found:
+        child.answer(PATIENCE)
+    assert found.value.message.startswith(
+        "The flows could not be served: the process that serves them was killed by SIGKILL."
+    )
+    assert "\nThe process that starts flows was killed by SIGKILL." in found.value.message
+    assert "Go on with `irontree resume`." in (found.value.remedy or "")
+    assert child.how_it_ended() == "was killed by SIGKILL. The process that starts flows was killed by SIGKILL"
+
+
+def test_one_that_hangs_is_ended_with_the_seconds_that_it_was_given(begun):
+    child, serving, _ = begun
+    serving.suspend()
+    child.order({"limit": 1, "by": "worker", "deployments": []})
+    with pytest.raises(ServerUnavailable, match="the process that serves them gave no sign for 1 s, and was ended"):
+        child.answer(1)
+    assert not child.alive()
 
 
 def test_a_terminal_that_only_looks_on_keeps_none(tmp_path):

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -76,16 +78,39 @@ def test_a_disk_that_refuses_for_a_while_does_not_end_the_keeping(tmp_path):
         assert again.wait(30)
 
 
+@contextmanager
+def process_with(folder: Path, does: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does this with its `state` of the server's folder, and then nothing more."""
+    begin = "import pathlib, sys, time; from irontree.flows.server.connection import ServerState"
+    program = f"{begin}; state = ServerState(pathlib.Path(sys.argv[1])); {does}; print('did', flush=True)"
+    command = [sys.executable, "-c", f"{program}; time.sleep(600)", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("wait", [LocalServer.wait_ready, LocalServer.expected])
+def test_a_server_that_hangs_at_its_start_is_named_with_how_to_end_it_and_how_long_it_was_waited_for(tmp_path, wait):
+    """While it holds its locks, no other can start."""
+    with process_with(tmp_path, "state.become_the_server(); state.come_alive()") as hung:
+        with closing(LocalServer(tmp_path, {})) as server, pytest.raises(ServerUnavailable) as found:
+            wait(server, timeout=1)
+        assert found.value.message == (
+            f"The private Prefect server (process {hung.pid}) did not answer within 1 s. It has said nothing."
+        )
+        assert f"end it: `kill -9 {hung.pid}`. Then repeat the command, or `irontree resume`." in found.value.remedy
+
+
 def test_a_server_of_an_earlier_version_is_ended_although_others_use_it(tmp_path):
     """It asks nobody for a password."""
     state, starts = ServerState(tmp_path), Starts(tmp_path)
     starts.lives = True
-    begin = "import pathlib, sys, time; from irontree.flows.server.connection import ServerState"
-    old = f"{begin}; ServerState(pathlib.Path(sys.argv[1])).come_alive(); print('lives', flush=True); time.sleep(600)"
     used = state.join()
-    with subprocess.Popen([sys.executable, "-c", old, str(tmp_path)], stdout=subprocess.PIPE) as program:
-        assert program.stdout
-        program.stdout.readline()
+    with process_with(tmp_path, "state.come_alive()") as program:
         (tmp_path / "server.json").write_text(json.dumps({"port": 1, "pid": program.pid, "host": "127.0.0.1"}))
         with closing(LocalServer(tmp_path, {}, pause=0.001, start=starts).start()):
             assert program.wait(30) == -signal.SIGTERM

@@ -34,6 +34,14 @@ def test_only_one_process_becomes_the_server(state, other):
     assert not other.become_the_server()
 
 
+def test_the_process_that_is_the_server_is_known_before_it_answers_and_not_after_it_has_gone(state, other):
+    (state.folder / "start.lock").write_text("123456")
+    assert other.server_pid() is None, "of a server before"
+    state.become_the_server()
+    state.come_alive()
+    assert other.server_pid() == os.getpid()
+
+
 def test_a_server_is_seen_from_its_start_and_found_when_it_answers(state, other):
     assert not other.lives()
     state.come_alive()

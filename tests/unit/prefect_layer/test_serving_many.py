@@ -78,6 +78,9 @@ class StandIn:
     def alive(self) -> bool:
         return self.lives
 
+    def how_it_ended(self) -> str:
+        return "was killed by SIGKILL"
+
     def finish(self) -> None:
         """There is no flow."""
 
@@ -221,6 +224,7 @@ def test_a_worker_that_the_disk_does_not_let_start_is_tried_again_and_leaves_not
     service.look()
     [first, second] = [text for _, text in said if "The flows could not be served" in text]
     assert first == second
+    assert "the worker died; starting another. It was killed by SIGKILL." in [text for _, text in said]
     assert f"Is a directory: '{tmp_path / 'serving-all.log'}'" in first
     assert kept() == before
     service.look()

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.serve.starts import PAUSES, RUN_ID, TELL_AGAIN_AFTER, TELL_TIMES, Starts, ended_by
-from irontree.flows.server.programs import BEGIN, begin, take
+from irontree.flows.serve.starts import GRACE, PAUSES, RUN_ID, TELL_AGAIN_AFTER, TELL_TIMES, Starts
+from irontree.flows.server.programs import BEGIN, begin, ended_by, take
 
 RUN = uuid.UUID(int=7)
 FIRST = "Its process ended with exit code 3 before its flow began (start 1 of 4)."
@@ -149,6 +149,86 @@ def test_a_server_that_is_away_for_a_moment_is_told_when_it_is_back(tmp_path):
 
 def test_a_server_that_stays_away_leaves_the_run_to_recovery(tmp_path):
     assert run(Starts(ending(3), Told(away=TELL_TIMES), tmp_path, pause=between_tries_none)).returncode == 3
+
+
+def test_two_processes_of_one_run_that_end_at_once_each_have_their_end_told(tmp_path):
+    """The run is not ours to move, and whoever hears that first forgets the ends of both."""
+    told = Told(refuses=True)
+    starts = Starts(ending(3), told, tmp_path, pause=between_tries_none)
+
+    async def both():
+        one = {"task_status_handler": lambda process: process, "env": {RUN_ID: str(RUN)}}
+        return await asyncio.gather(*(starts.run_process([], **one) for _ in range(2)))
+
+    assert sorted(attempt.returncode for attempt in asyncio.run(both())) == [3, 3]
+    assert [call[0] for call in told.calls] == ["again", "again"]
+
+
+def test_a_process_that_ends_after_another_of_its_run_had_begun_is_a_first_one(tmp_path):
+    told, ended = Told(), asyncio.Event()
+    started = iter((True, False))
+
+    async def process(command, **more):
+        first = next(started)
+        if not first:
+            await ended.wait()
+        await ending(0 if first else 3, begins=first)(command, **more)
+
+    starts = Starts(process, told, tmp_path, pause=between_tries_none)
+
+    async def in_order():
+        one = {"task_status_handler": lambda process: process, "env": {RUN_ID: str(RUN)}}
+        first, second = (asyncio.create_task(starts.run_process([], **one)) for _ in range(2))
+        await first
+        ended.set()
+        await second
+
+    asyncio.run(in_order())
+    assert told.calls == [("again", 0.0, FIRST)]
+
+
+# --- Those of which no process comes
+
+
+def test_where_no_process_comes_of_an_order_what_serves_is_ended_with_the_reason(tmp_path):
+    """It may come later, when what starts processes goes on: started again beside that, a flow would run twice."""
+    waited, said, told = [], asyncio.Queue(), Told()
+
+    async def nothing_comes(command, **_):
+        await asyncio.Event().wait()
+
+    async def note(seconds: float) -> None:
+        waited.append(seconds)
+
+    starts = Starts(nothing_comes, told, tmp_path, pause=note, end=said.put_nowait)
+
+    async def until_it_is_said():
+        order = asyncio.create_task(starts.run_process([], task_status_handler=None, env={RUN_ID: str(RUN)}))
+        reason = await asyncio.wait_for(said.get(), 30)
+        order.cancel()
+        return reason
+
+    reason = asyncio.run(until_it_is_said())
+    assert reason == "No process for a flow was started within 30 s: what starts them hangs, or was stopped."
+    assert (waited, told.calls) == ([30, GRACE], [])
+
+
+def test_a_process_whose_start_was_only_told_late_is_given_no_blame(tmp_path):
+    """All of us were stopped and went on: the clock has run out, and the word of the start lies unread."""
+
+    async def run_process(command, *, task_status_handler, env, **_):
+        await asyncio.sleep(0.05)
+        begin(dict(env), end=lambda: pytest.fail("it was given up"))
+        task_status_handler(process := Ended(None))
+        await asyncio.sleep(0.05)
+        process.returncode = 0
+
+    async def little(seconds: float) -> None:
+        await asyncio.sleep(0.2 if seconds == GRACE else 0)
+
+    told = Told()
+    run(Starts(run_process, told, tmp_path, pause=little, end=pytest.fail, kill=lambda _: pytest.fail("it has begun")))
+    assert told.calls == []
 
 
 # --- Those that hang, as real processes
