@@ -149,8 +149,11 @@ class LocalServer:
             self._keeper.join()
 
     def end(self, timeout: float = ENDS_WITHIN) -> None:
-        """Leave, and wait until the server has ended; for one that lingers for nobody."""
+        """Leave, kill the server and wait until it is gone: for one without other clients, whose folder goes too."""
         self.close()
+        if pid := self._state.server_pid():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + timeout
         while self._state.lives() and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY)
