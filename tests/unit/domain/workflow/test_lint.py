@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from irontree.domain.workflow.lint import Linted, document_type, lint
@@ -276,12 +274,10 @@ def test_design_documents():
     )
 
 
-def test_500_steps_are_read_in_a_third_of_a_second():
+def test_many_steps_are_read_without_a_mistake():
+    """How long that takes is bar k of the benchmarks."""
     steps = [
         f"{ITEM}  - type: shell\n    command: pytest -k {at}\n  - type: human-review\n    prompt: ok"
         for at in range(500)
     ]
-    text = workflow(*steps)
-    began = time.process_time()
-    assert lint(text, "workflow") == Linted((), ())
-    assert time.process_time() - began < 0.3
+    assert lint(workflow(*steps), "workflow") == Linted((), ())
