@@ -23,12 +23,13 @@ class Balancer:
             host, port = self.servers[(self.turn + number) % len(self.servers)].split(":")
             with suppress(OSError):
                 there = await asyncio.open_connection(host, int(port))
-                await asyncio.gather(_pass_on(reader, there[1]), _pass_on(there[0], writer))
+                await asyncio.gather(pass_on(reader, there[1]), pass_on(there[0], writer))
                 return
         writer.close()
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Write what is read until there is no more, then close."""
     with suppress(OSError):
         while data := await reader.read(65536):
             writer.write(data)

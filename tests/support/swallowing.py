@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from tests.support.balancer import pass_on
+
 
 class Swallowing:
     """Passes on what goes to *host* and *port*, but answers nothing below *path*.
@@ -50,14 +52,6 @@ class Swallowing:
             if swallows:
                 writer.write(await back.readuntil(b"\r\n\r\n"))
                 await asyncio.Event().wait()
-            await asyncio.gather(_pass_on(reader, there), _pass_on(back, writer))
+            await asyncio.gather(pass_on(reader, there), pass_on(back, writer))
         finally:
             there.close()
-
-
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()

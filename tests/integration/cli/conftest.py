@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from irontree.repository import GitRepository
 from irontree.services.execution.publish import publish
 from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
+from tests.support.gitea.server import GiteaServer, gitea_server
 from tests.support.repositories import git
 from tests.support.starts import Starter
 from tests.support.store import StillClock
@@ -225,4 +227,27 @@ def judged(judged_template, tmp_path, capsys) -> Shell:
 def shell_with_own_agent(bare_shell, tmp_path) -> Shell:
     """The same, made for this test alone: it may change the agent beside it."""
     set_up_at(tmp_path)
+    return bare_shell
+
+
+@pytest.fixture
+def gitea() -> Iterator[GiteaServer]:
+    """A Gitea with one repository, in which we may write."""
+    with gitea_server(lambda: datetime.now(UTC), prefix="/forge") as running:
+        running.contents.account("irontree", "write")
+        yield running
+
+
+@pytest.fixture
+def on_gitea(bare_shell, gitea: GiteaServer, monkeypatch):
+    """The shell in a repository that is set up for the double."""
+    monkeypatch.setenv("GITEA_TOKEN", "token-of-irontree")
+    (bare_shell.root / ".mino").mkdir()
+    (bare_shell.root / ".mino/config.yml").write_text(
+        "agent:\n  command: agent\nverify:\n  commands: [{name: tests, run: 'true'}]\n"
+        f"forge:\n  adapter: gitea\n  url: {gitea.url}\n  repository: palms/iron\n"
+    )
+    done = bare_shell("init")
+    assert done.code == 0, done.err
+    assert f"issues go to {gitea.url}/palms/iron as irontree, who may write" in done.out
     return bare_shell

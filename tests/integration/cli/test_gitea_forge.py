@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-import pytest
-
-from tests.support.gitea.server import GiteaServer, gitea_server
-
-
-@pytest.fixture
-def server():
-    with gitea_server(lambda: datetime.now(UTC), prefix="/forge") as running:
-        running.contents.account("irontree", "write")
-        yield running
-
-
-@pytest.fixture
-def on_gitea(bare_shell, server: GiteaServer, monkeypatch):
-    """The shell in a repository that is set up for the double."""
-    monkeypatch.setenv("GITEA_TOKEN", "token-of-irontree")
-    (bare_shell.root / ".mino").mkdir()
-    (bare_shell.root / ".mino/config.yml").write_text(
-        "agent:\n  command: agent\nverify:\n  commands: [{name: tests, run: 'true'}]\n"
-        f"forge:\n  adapter: gitea\n  url: {server.url}\n  repository: palms/iron\n"
-    )
-    done = bare_shell("init")
-    assert done.code == 0, done.err
-    assert f"issues go to {server.url}/palms/iron as irontree, who may write" in done.out
-    return bare_shell
+from tests.support.gitea.server import GiteaServer
 
 
 def forge_lines(shell) -> list[str]:
     return [finding["found"] for finding in shell("doctor", "--json").data["findings"] if finding["what"] == "forge"]
 
 
-def test_the_doctor_says_who_we_are_and_what_is_in_the_way(on_gitea, server: GiteaServer, monkeypatch):
-    line = f"gitea: issues go to {server.url}/palms/iron as irontree, who may write"
+def test_the_doctor_says_who_we_are_and_what_is_in_the_way(on_gitea, gitea: GiteaServer, monkeypatch):
+    line = f"gitea: issues go to {gitea.url}/palms/iron as irontree, who may write"
     unheard = "not everybody who may write is heard: irontree is no administrator of the repository"
     assert forge_lines(on_gitea) == [unheard, line]
-    server.contents.account("irontree", "admin")
+    gitea.contents.account("irontree", "admin")
     assert forge_lines(on_gitea) == [line]
-    server.contents.has_issues = False
+    gitea.contents.has_issues = False
     assert "palms/iron has no issues" in forge_lines(on_gitea)
-    monkeypatch.setenv("GITEA_TOKEN", server.contents.account("mallory", "read"))
+    monkeypatch.setenv("GITEA_TOKEN", gitea.contents.account("mallory", "read"))
     assert "mallory may not write to palms/iron" in forge_lines(on_gitea)
     monkeypatch.setenv("GITEA_TOKEN", "revoked")
     assert "does not accept the token" in forge_lines(on_gitea)[0]
@@ -51,13 +25,13 @@ def test_the_doctor_says_who_we_are_and_what_is_in_the_way(on_gitea, server: Git
     assert "there is no token" in forge_lines(on_gitea)[0]
 
 
-def test_a_document_becomes_issues_there_and_the_token_nowhere(on_gitea, server: GiteaServer):
+def test_a_document_becomes_issues_there_and_the_token_nowhere(on_gitea, gitea: GiteaServer):
     (on_gitea.root / "MORE.md").write_text("# More\n\n## First text\n\n- [ ] It is there (check: tests)\n")
     name = on_gitea("task", "MORE.md", "--plan", "--json").data["name"]
     done = on_gitea("task", "MORE.md", "--stepwise", "--approve", name)
     assert done.code == 0, done.err
-    (issue,) = server.contents.issues.values()
-    names = {label.name for label in server.contents.labels if label.id in issue.labels}
+    (issue,) = gitea.contents.issues.values()
+    names = {label.name for label in gitea.contents.labels if label.id in issue.labels}
     assert (issue.title, issue.state, issue.author, names) == (
         "First text",
         "open",

@@ -2,57 +2,37 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from irontree.domain.adoption import INSUFFICIENT, read_issue
 from irontree.domain.issues import Issue
 from irontree.domain.task_types import TASK_TYPES
-from tests.support.gitea.server import GiteaServer, gitea_server
+from tests.support.gitea.server import GiteaServer
 
 LABELS = {profile.type_label for profile in TASK_TYPES.values()}
 FOLDER = ".gitea/ISSUE_TEMPLATE"
 
 
-@pytest.fixture
-def server():
-    with gitea_server(lambda: datetime.now(UTC)) as running:
-        running.contents.account("irontree", "write")
-        yield running
+def labels(gitea: GiteaServer) -> set[str]:
+    return {label.name for label in gitea.contents.labels}
 
 
-@pytest.fixture
-def on_gitea(bare_shell, server: GiteaServer, monkeypatch):
-    monkeypatch.setenv("GITEA_TOKEN", "token-of-irontree")
-    (bare_shell.root / ".mino").mkdir()
-    (bare_shell.root / ".mino/config.yml").write_text(
-        f"forge:\n  adapter: gitea\n  url: {server.url}\n  repository: palms/iron\n"
-    )
-    assert bare_shell("init").code == 0
-    return bare_shell
-
-
-def labels(server: GiteaServer) -> set[str]:
-    return {label.name for label in server.contents.labels}
-
-
-def test_what_would_be_made_is_listed_and_nothing_is_made(on_gitea, server: GiteaServer):
+def test_what_would_be_made_is_listed_and_nothing_is_made(on_gitea, gitea: GiteaServer):
     shown = on_gitea("toolchain", "setup")
     assert shown.code == 0
     assert f"{FOLDER}/bug.md" in shown.out
     assert "The forge's webhook sends issues, comments, pull requests, reviews and statuses" in shown.out
     assert "irontree toolchain setup --write" in shown.out
     assert not (on_gitea.root / ".gitea").exists()
-    assert not LABELS & labels(server)
+    assert not LABELS & labels(gitea)
 
 
-def test_labels_and_templates_are_made_and_what_is_there_stays(on_gitea, server: GiteaServer):
+def test_labels_and_templates_are_made_and_what_is_there_stays(on_gitea, gitea: GiteaServer):
     own = on_gitea.root / FOLDER / "bug.md"
     own.parent.mkdir(parents=True)
     own.write_text("ours\n")
     told = on_gitea("toolchain", "setup", "--write", "--json").data
-    assert set(told["labels"]) == LABELS <= labels(server)
+    assert set(told["labels"]) == LABELS <= labels(gitea)
     assert {f"{FOLDER}/{name}.md" for name in TASK_TYPES} - {f"{FOLDER}/bug.md"} == set(told["templates"])
     assert own.read_text() == "ours\n"
     assert on_gitea("toolchain", "setup", "--write", "--json").data["templates"] == []
