@@ -28,6 +28,7 @@ from urllib.parse import quote
 
 from pydantic import ConfigDict, Field, with_config
 
+from irontree.domain.agent_requests import AskedAgent, StandingApproval
 from irontree.domain.attempt import AttemptEnd, Claim, FailureClass, Usage
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import CheckReport, CheckResult
@@ -414,6 +415,28 @@ class Deliveries(Protocol):
 
     def save(self, issue_number: int, ledger: EffectLedger) -> None:
         """Store the ledger."""
+
+
+class AgentRequests(Protocol):
+    """`.mino/agent-requests/`: what members of the team are asked, and the standing approval of asking them.
+
+    Both are sealed like check results: what somebody else wrote raises LogDamaged.
+    """
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all requests, sorted."""
+
+    def load(self, key: str) -> AskedAgent | None:
+        """The request; None if there is none. Raises LogDamaged."""
+
+    def save(self, request: AskedAgent) -> None:
+        """Write the request durably, in place of what it was before."""
+
+    def standing(self) -> StandingApproval | None:
+        """The standing approval; None if nobody gave one. Raises LogDamaged."""
+
+    def approve(self, standing: StandingApproval) -> None:
+        """Write the standing approval durably, in place of an earlier one."""
 
 
 # --- Requests to merge a branch
