@@ -354,6 +354,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
                 | "MERGED_MEANWHILE"
                 | "MERGED_ELSEWHERE"
                 | "MERGED_WITHOUT"
+                | "MERGED_BY_AGENT"
             ),
             value=ast.Constant(value=str(check)),
         ):

@@ -59,6 +59,9 @@ _EXPECTED: Final = re.compile(
 _PLACEHOLDERS: Final = frozenset(
     {"", "todo", "tbd", "tba", "fixme", "none", "na", "n a", "no response", "无", "暂无", "待定", "待补充"}
 )
+_PARENT: Final = re.compile(
+    r"^[ \t]*(?:[-*+][ \t]+)?(?:\*\*)?parent(?:\*\*)?[:\uff1a]?(?:\*\*)?[ \t]+#\d+[ \t]*$", re.IGNORECASE | re.MULTILINE
+)
 _FILE_NAME: Final = re.compile(r"[\w.@+/*-]+")
 _OWN_COMMENT: Final = "<!-- irontree:"
 _KEY_MARK: Final = f"{_OWN_COMMENT}task-key "
@@ -114,6 +117,11 @@ def open_checkboxes(body: str) -> int:
     return len(_OPEN_BOX.findall(body))
 
 
+def is_part(body: str) -> bool:
+    """Whether a line `Parent: #3` says that somebody divided another issue, so that this one is not divided again."""
+    return _PARENT.search(body) is not None
+
+
 def ineligible(issue: Issue, threshold: int = COMPOSITE_THRESHOLD) -> Ineligible | None:
     """Why the issue cannot be adopted, or `None` if it can."""
     number = issue.number
@@ -124,7 +132,7 @@ def ineligible(issue: Issue, threshold: int = COMPOSITE_THRESHOLD) -> Ineligible
     if issue.state != "open":
         return Ineligible(f"Issue #{number} is CLOSED; only OPEN issues can be adopted.", "open it again if it is due")
     boxes = open_checkboxes(issue.body)
-    if boxes > threshold:
+    if boxes > threshold and not is_part(issue.body):
         return Ineligible(
             f"Issue #{number} appears composite ({boxes} open checkboxes). Split it into child issues, then run "
             "`irontree task adopt` on each child.",
@@ -292,10 +300,13 @@ def _outsiders(node: PlanNode, author: str) -> PlanNode:
 
 
 def _type(issue: Issue, node: PlanNode, text: TaskText, *, type_labels: bool) -> TaskType:
-    """The type that the text states; else by label, else bug if it can be reproduced (contract, brief extraction)."""
-    if "type" in text.fields:
-        return node.type
+    """The type that the text states; else by label, else bug if it can be reproduced (contract, brief extraction).
+
+    Labels are by people with write access, and the type chooses the agent: they count before the text of others.
+    """
     labelled = type_by_label(issue.labels, type_labels=type_labels)
+    if "type" in text.fields and (issue.trusted or labelled is None):
+        return node.type
     return (labelled or (BUG if _reproduces(issue.body) else FEATURE)).name
 
 

@@ -59,7 +59,8 @@ REQUEST_CLOSED: Final = "request-closed"
 MERGED_MEANWHILE: Final = "merged-meanwhile"
 MERGED_ELSEWHERE: Final = "merged-elsewhere"
 MERGED_WITHOUT: Final = "merged-without-it"
-MERGE_CHECKS: Final = frozenset({MERGED_MEANWHILE, MERGED_ELSEWHERE, MERGED_WITHOUT})
+MERGED_BY_AGENT: Final = "merged-by-agent"
+MERGE_CHECKS: Final = frozenset({MERGED_MEANWHILE, MERGED_ELSEWHERE, MERGED_WITHOUT, MERGED_BY_AGENT})
 """Blocking checks about the merge of a request that is no acceptance (R15); it may have closed the issue."""
 BY_CHECK: Final = {event.check: event for event in (CLOSED, REOPENED, DELETED)}
 

@@ -276,6 +276,7 @@ CONCERN_ONE_ISSUE: Final = {
     "merge-conflict": "The change conflicts with what is on the branch now",
     "merged-elsewhere": "The pull request was merged into another branch",
     "merged-meanwhile": "The pull request was merged though its work was not ready",
+    "merged-by-agent": "An agent merged the pull request",
     "merged-without-it": "The pull request was merged without the verified work",
     "reopened-outside": "The issue was opened again after its work was done",
     "request-branch-left": "The branch of a merged pull request is in the way",

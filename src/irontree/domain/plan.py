@@ -399,6 +399,10 @@ class ExecutionPolicy(Placed):
         """Every agent that may be started."""
         return (*((self.agent,) if self.needs_agent else ()), *self.reviewers, *self.team)
 
+    def is_agents(self, login: str | None) -> bool:
+        """Whether that account on the forge is an agent's, and so no person's (T3)."""
+        return login is not None and login.casefold() in {(each.account or "").casefold() for each in self.team}
+
     def gates_of(self, node: PlanNode) -> Gates | None:
         """Who has to let work on that node go on; None: whoever may answer."""
         return self.gates if node.gates is None else node.gates

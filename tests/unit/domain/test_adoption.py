@@ -67,6 +67,12 @@ def test_how_many_are_too_many_can_be_configured():
     assert ineligible(issue("- [ ] a\n- [ ] b\n"), threshold=1).composite
 
 
+@pytest.mark.parametrize("line", ["Parent: #3", "- parent #3", "**Parent:** #3", "**Parent**: #3"])
+def test_a_part_of_another_issue_is_not_composite_whatever_its_checkboxes(line):
+    assert ineligible(issue(f"{line}\n\n- [ ] a\n- [ ] b\n"), threshold=1) is None
+    assert ineligible(issue(f"{line} and more\n\n- [ ] a\n- [ ] b\n"), threshold=1)
+
+
 def test_ticked_boxes_and_boxes_in_a_sentence_do_not_count():
     assert open_checkboxes("- [x] a\n- [X] b\nsee [ ] here\n1. [ ] no\n") == 0
 
@@ -167,6 +173,12 @@ def test_what_the_text_says_wins_over_a_type_label():
     assert node_with_types("Type: docs\n\n- [ ] it works\n", labels=("type/bug",)).type == "docs"
 
 
+def test_a_label_wins_over_the_text_of_somebody_without_write_access():
+    body = "Type: docs\n\n- [ ] it works\n"
+    assert node_with_types(body, labels=("type/bug",), trusted=False).type == "bug"
+    assert node_with_types(body, trusted=False).type == "docs"
+
+
 @pytest.mark.parametrize("line", ["### Steps to reproduce", "**To Reproduce**", "Reproduction steps:", "## 复现步骤"])
 def test_steps_to_reproduce_make_it_a_bug(line):
     """TC-11.2"""
@@ -193,9 +205,14 @@ def test_dependencies_on_known_issues_are_dependencies():
     assert node("- [ ] it works\n\n## Notes\n\nBlocked by: #3\n", known={3: "first"}).depends_on == ("first",)
 
 
-def test_a_dependency_on_an_unknown_issue_is_an_open_question():
+def test_a_dependency_is_read_without_its_colon_too():
     for label in ("Depends on", "Depends"):
-        assert any("#3" in question for question in node(f"{label}: #3\n\n- [ ] it works\n").open_questions)
+        assert node(f"{label} #3\n\n- [ ] it works\n", known={3: "first"}).depends_on == ("first",)
+
+
+def test_a_dependency_on_an_unknown_issue_is_an_open_question():
+    for label in ("Depends on:", "Depends:"):
+        assert any("#3" in question for question in node(f"{label} #3\n\n- [ ] it works\n").open_questions)
 
 
 IN_CHINESE = """\

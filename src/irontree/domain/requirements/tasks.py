@@ -32,7 +32,7 @@ _CODE: Final = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?P<inside>.+?)(?<!`)(?P=tic
 _MARK: Final = re.compile(
     rf"{_CODE.pattern}|(?P<manual>\(\s*manual\s*\))|\(\s*check:(?P<check>[^()]*)\)", re.IGNORECASE
 )
-_NEEDS: Final = r"(?:depends\s+on|depending\s+on|blocked\s+by)"
+_NEEDS: Final = r"(?:depends(?:\s+on|(?=\s+#\d))|depending\s+on|blocked\s+by)"
 _LOOSE: Final = re.compile(
     rf"\(\s*{_NEEDS}:?\s+(?P<inside>[^()]+)\)|^\W*{_NEEDS}[*_]*\s+(?P<line>[^:]+)$", re.IGNORECASE | re.MULTILINE
 )

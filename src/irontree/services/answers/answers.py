@@ -265,7 +265,7 @@ def _accept(app: App, question: Question, answer: Answer) -> TaskState:
     state = world.state(question.number)
     if not state.is_proposed:
         return checkup.accept(app, question.number, _decider(answer))
-    after = settle_request(app, world, state)
+    after = settle_request(app, world, state, _decider(answer))
     if after is None:
         url = request_url_of(app.log.read(question.number)) or f"request #{state.request}"
         raise AnswerRefused(f"{url} is not merged yet", remedy="merge it there: that accepts the work")

@@ -17,7 +17,14 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.checks import fingerprint_of
 from irontree.domain.events import CheckupAcceptRecorded, IssueEvent, Record
-from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEANWHILE, MERGED_WITHOUT, REQUEST_CLOSED
+from irontree.domain.external import (
+    MERGE_CHECKS,
+    MERGED_BY_AGENT,
+    MERGED_ELSEWHERE,
+    MERGED_MEANWHILE,
+    MERGED_WITHOUT,
+    REQUEST_CLOSED,
+)
 from irontree.domain.machine import held
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import FORGE_FAILED, LogDamaged
@@ -163,9 +170,14 @@ def _may_be_merged(app: App, state: TaskState) -> bool:
     worked_on = held(state).phase in (Phase.READY, Phase.COMMITTED, Phase.PENDING, Phase.TERMINAL)
     if state.request is None or state.problem or not (holds_still and worked_on):
         return False
+    return _asked_about(app, state).isdisjoint(MERGE_CHECKS)
+
+
+def _asked_about(app: App, state: TaskState) -> frozenset[str]:
+    """What has been in the way since the work was last proposed, by its `blocking_check`."""
     records = reversed(app.log.read(state.issue_number).records)
     since = takewhile(lambda record: record.event.event != "verify_pending_acceptance", records)
-    return not any(getattr(record.event, "blocking_check", None) in MERGE_CHECKS for record in since)
+    return frozenset(getattr(record.event, "blocking_check", None) or "" for record in since)
 
 
 def _ask_about_merge(app: App, state: TaskState) -> TaskState | None:
@@ -183,14 +195,17 @@ def _ask_about_merge(app: App, state: TaskState) -> TaskState | None:
     )
 
 
-def settle_request(app: App, world: World, state: TaskState) -> TaskState | None:
-    """Record a merge, a close or an objection; returns None if there is nothing new. Raises RemoteFailed."""
+def settle_request(app: App, world: World, state: TaskState, accepted: Decider | None = None) -> TaskState | None:
+    """Record a merge, a close or an objection; returns None if there is nothing new. Raises RemoteFailed.
+
+    A merge by an agent's account accepts nothing, unless a person has *accepted* it (T3).
+    """
     app.repository.base(world.plan(state).policy.publish)  # the forge of plain files sees a merge only as fetched
     request = app.forge().read_pull_request(state.request or 0)
     if request is None or (request.state == "closed" and not request.merged):
         return _closed(app, state, request, world.plan(state).policy.publish.target_branch)
     if request.merged:
-        return _merged(app, world, state, request)
+        return _merged(app, world, state, request, accepted)
     checks = of_ci(app.forge().commit_checks(request.head_sha))
     records = app.log.read(state.issue_number).records
     unheard = [check for check in checks if (_named(check), request.head_sha) not in failures_heard(records)]
@@ -275,7 +290,9 @@ def _named(check: CommitCheck) -> str:
     return f"{check.name} (CI)"
 
 
-def _merged(app: App, world: World, state: TaskState, request: PullRequest) -> TaskState:
+def _merged(
+    app: App, world: World, state: TaskState, request: PullRequest, accepted: Decider | None
+) -> TaskState | None:
     """Record the merge as acceptance, if the target has its commit and that contains what was verified; else ask.
 
     Users answer for what they add to verified work; if they replaced it, they are asked about it.
@@ -300,8 +317,12 @@ def _merged(app: App, world: World, state: TaskState, request: PullRequest) -> T
             "was rewritten",
             remedy=f"go on to let the agent look at {branch} as it is now, and add what is missing",
         )
-    app.repository.keep(sha, merged_ref(state))
     meta: dict[str, object] = {"by": request.merged_by or "somebody on the forge", "channel": "merge"}
+    if plan.policy.is_agents(request.merged_by):
+        if accepted is None:
+            return _ask_who_accepts(app, state, request)
+        meta = accepted.meta() | {"merged_by": request.merged_by}
+    app.repository.keep(sha, merged_ref(state))
     if request.head_sha != anchor:
         meta["warnings"] = ["it was merged with commits that were not verified here"]
     return record(
@@ -311,6 +332,19 @@ def _merged(app: App, world: World, state: TaskState, request: PullRequest) -> T
         code_ref=sha,
         code_publication_state="published",
         meta={**meta, "accepted_sha": state.anchor, "request": request.number},
+    )
+
+
+def _ask_who_accepts(app: App, state: TaskState, request: PullRequest) -> TaskState | None:
+    """Ask once for each proposal: from then on it waits for a person's acceptance."""
+    if MERGED_BY_AGENT in _asked_about(app, state):
+        return None
+    return block(
+        app,
+        state,
+        MERGED_BY_AGENT,
+        f"request #{request.number} was merged by {request.merged_by}, an agent's account: that accepts nothing",
+        remedy="go on, then accept the work or send it back; to keep agents from merging, protect the branch",
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Finalize, Verify
+from irontree.domain.plan import Member
 from irontree.errors import AnswerRefused
 from irontree.ports import CommitCheck
 from irontree.repository.memory import Commit
@@ -70,6 +71,37 @@ def test_a_merge_into_another_branch_accepts_nothing(scene: Scene):
     scene.repository.remote["main"] = before
     look(scene)
     assert scene.state().blocking_check == "merged-elsewhere"
+
+
+def with_an_agents_account(scene: Scene) -> None:
+    coder = Member(name="coder", command=("coder",), role="reviewer", kinds=("docs",), account="Coder-Bot")
+    scene.policy = scene.policy.model_copy(update={"team": (coder,)})
+
+
+def test_the_merge_by_an_agents_account_accepts_nothing_and_asks_once(scene: Scene):
+    with_an_agents_account(scene)
+    work(scene)
+    merge(scene, by="coder-bot")
+    look(scene)
+    assert (scene.state().blocking_check, scene.last().event.event) == ("merged-by-agent", "checkup_preflight_blocked")
+    answer_issue(scene.app, scene.number(), Answer("go-on", "ada"))
+    look(scene)
+    assert scene.state().is_proposed
+    assert scene.events().count("checkup_preflight_blocked") == 1
+
+
+def test_a_person_accepts_what_an_agent_merged(scene: Scene):
+    with_an_agents_account(scene)
+    work(scene)
+    merged = merge(scene, by="coder-bot")
+    look(scene)
+    answer_issue(scene.app, scene.number(), Answer("go-on", "ada"))
+    answer_issue(scene.app, scene.number(), Answer("accept", "ada"))
+    accepted = scene.last()
+    assert (accepted.event.event, accepted.event.code_ref) == ("checkup_accept_recorded", merged)
+    assert (accepted.meta["by"], accepted.meta["merged_by"]) == ("ada", "coder-bot")
+    perform(scene.app, Finalize(GREETING))
+    assert scene.state().done
 
 
 def rewrite(scene: Scene, files: dict[str, bytes]) -> str:
