@@ -1,21 +1,24 @@
-"""`irontree toolchain setup`: what a repository needs for a team that works in its forge."""
+"""`irontree toolchain [approve | setup]`: a team that works in the forge; what it is asked, and what that needs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.context import Context, Verb
-from irontree.cli.output import Cell, OutputBlock, TextLines, next_commands
-from irontree.cli.parser import OK, argument
+from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines, Verbatim, next_commands
+from irontree.cli.parser import JSON, OK, UsageError, argument
 from irontree.cli.trial import WAIT_SECONDS
+from irontree.domain.agent_requests import AskedAgent, RequestState
 from irontree.domain.task_types import TASK_TYPES, TaskTypeProfile
 from irontree.domain.text import shell_path
+from irontree.errors import NotEligible, in_words
 from irontree.files import disk_errors, write_beneath
 from irontree.ports import Label
+from irontree.services.work.standing import approve_standing, standing_policy, standing_text
 
 _TEMPLATES: Final = {"github": ".github/ISSUE_TEMPLATE", "gitea": ".gitea/ISSUE_TEMPLATE"}
 """The folder where each forge looks for issue templates; the local one has none."""
@@ -24,6 +27,92 @@ _DELIVERIES: Final = "issues, comments, pull requests, reviews and statuses, as 
 
 
 def run(context: Context) -> int:
+    """Do what was named; list what the team is asked if nothing was."""
+    options = context.options
+    if options.name and options.what != "approve":
+        raise UsageError(f"{options.name} has no meaning there", "irontree toolchain approve NAME")
+    return _ACTIONS[options.what or "list"](context)
+
+
+# --- What the team is asked
+
+
+_STATE: Final[Mapping[RequestState, Style]] = {"pending": "faint", "working": "busy", "done": "good", "failed": "bad"}
+
+
+def _list(context: Context) -> int:
+    app = context.look()
+    asked = tuple(request for request in stored_requests(app) if request.state != "done")
+    problem = _why_nobody_is_asked(app)
+    context.console.show(
+        lambda: {"asked": [each.model_dump(mode="json") | {"key": each.key} for each in asked], "problem": problem},
+        _listed(asked, problem),
+    )
+    return OK
+
+
+def stored_requests(app: App) -> Iterator[AskedAgent]:
+    """What the team was asked, by key. Raises LogDamaged."""
+    keys = app.agent_requests.keys()
+    for key in keys:
+        if request := app.agent_requests.load(key):
+            yield request
+
+
+def _why_nobody_is_asked(app: App) -> str:
+    try:
+        standing_policy(app)
+    except NotEligible as error:
+        return in_words(error)
+    return ""
+
+
+def _listed(asked: tuple[AskedAgent, ...], problem: str) -> Iterator[OutputBlock]:
+    if problem:
+        yield TextLines((Cell(problem, "asks"),))
+    if not asked:
+        yield TextLines((Cell("Nothing is asked of the team.", "faint"),))
+        return
+    yield Table(("KEY", "ISSUE", "STATE", "ASKED BY", "WHY"), tuple(map(_row, asked)))
+
+
+def _row(request: AskedAgent) -> tuple[Cell | str, ...]:
+    return (
+        request.key,
+        f"#{request.issue_number}",
+        Cell(request.state, _STATE[request.state]),
+        request.by,
+        request.reason,
+    )
+
+
+# --- The standing approval
+
+
+def _approve(context: Context) -> int:
+    """Show what would be approved; with its name, approve it."""
+    app, name = context.open(), context.options.name
+    if name is None:
+        text, name = standing_text(app)
+        context.console.show(
+            lambda: {"name": name, "text": text},
+            (Verbatim(text, language="markdown"), *next_commands(f"irontree toolchain approve {name}")),
+        )
+        return OK
+    with app.driver.hold("approve what the team may be asked", wait_seconds=WAIT_SECONDS):
+        standing = approve_standing(app, name)
+    by, members = standing.approval.by, ", ".join(member.name for member in standing.policy.team)
+    context.console.show(
+        lambda: {"name": name, "by": by},
+        (TextLines((Cell(f"Approved by {by}: {members} may be asked in comments.", "good"),)),),
+    )
+    return OK
+
+
+# --- What a repository needs for it
+
+
+def _set_up(context: Context) -> int:
     """Say what is needed; with `--write`, make the labels, and the templates that are not there."""
     app = context.open()
     root = app.repository.root
@@ -89,12 +178,21 @@ def _next(app: App, missing: Mapping[str, str], *, written: bool) -> Iterator[st
         yield f"{elsewhere}git add {folder} && git commit -m 'Add issue templates'"
 
 
+_ACTIONS: Final[Mapping[str, Callable[[Context], int]]] = {"list": _list, "approve": _approve, "setup": _set_up}
+
 VERBS: Final = {
     "toolchain": Verb(
         run,
-        argument("what", metavar="setup", choices=("setup",), help="labels and issue templates for each type of task"),
-        argument("--write", action="store_true", help="make them; what is there already is left as it is"),
-        argument("--json", action="store_true", help="print JSON"),
+        argument(
+            "what",
+            choices=tuple(_ACTIONS),
+            nargs="?",
+            help="what the team is asked and has not answered (default); by which settings it may be asked; labels "
+            "and issue templates for each type of task",
+        ),
+        argument("name", metavar="NAME", nargs="?", help="approve: what is approved; without it, that is shown"),
+        argument("--write", action="store_true", help="setup: make them; what is there already is left as it is"),
+        JSON,
         epilog="docs/how-to/adopt-issues.md says what the labels do, docs/how-to/add-reviewers.md what a `team` is.",
     ),
 }
