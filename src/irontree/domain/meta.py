@@ -111,6 +111,7 @@ class Meta(_Keys):
     base_sha = _Key(_text)
     fork_point = _Key(_text)
     token = _Key(_text)
+    member = _Key(_text)
     approved_digest = _Key(_text)
     archive_path = _Key(_text)
     salvage_ref = _Key(_text)

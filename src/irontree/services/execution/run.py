@@ -16,7 +16,7 @@ from irontree.domain.checks import truncate
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.ids import run_token
-from irontree.domain.plan import AgentSpec, Plan, PlanNode
+from irontree.domain.plan import AgentSpec, Member, Plan, PlanNode
 from irontree.domain.spec import MAX_BYTES
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import one_line
@@ -155,7 +155,13 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
     ):
         return stopped
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
-    meta = {"base_sha": base, **({"fork_point": fork_point} if fork_point != base else {}), "token": token}
+    author = plan.policy.author_of(node)
+    meta = {
+        "base_sha": base,
+        **({"fork_point": fork_point} if fork_point != base else {}),
+        "token": token,
+        **({"member": author.name} if isinstance(author, Member) else {}),
+    }
     state = record(app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta=meta)
     if node.step:
         show_runs(app, read_world(app), (state,))

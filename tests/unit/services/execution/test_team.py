@@ -11,6 +11,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.plan import Member, ReviewerSpec
 from irontree.ports import AgentTask
 from irontree.services.execution.checking import Subject, commands_digest
+from irontree.services.views.history import say_issue_event
 from tests.support.requests import work
 from tests.support.world import Scene, does
 
@@ -49,6 +50,13 @@ def test_a_task_is_worked_on_by_the_first_author_that_takes_its_type(team: Scene
     work(team, BUG)
     assert asked(team) == ["critic", "sceptic", "fixer"]
     assert team.events()[-1] == "verify_passed"
+
+
+def test_the_log_and_its_words_say_who_worked(team: Scene):
+    work(team, BUG)
+    started = next(record for record in team.app.log.read(team.number()).records if record.event.event == "run_started")
+    assert started.told.member == "fixer"
+    assert say_issue_event(started) == "attempt 1 of 4: fixer works"
 
 
 def test_a_type_that_no_author_takes_is_left_to_the_agent_of_all(team: Scene):
