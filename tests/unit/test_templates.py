@@ -78,7 +78,13 @@ def outline(markdown: str) -> tuple[list[str], list[str]]:
     return [tag for tag, _ in found], [content for tag, content in found if tag == "h2"]
 
 
-REPLIES = ["comments/approval-asked.md", "comments/counted.md", "comments/not-taken.md", "comments/reply.md"]
+REPLIES = [
+    "comments/approval-asked.md",
+    "comments/counted.md",
+    "comments/not-taken.md",
+    "comments/parts.md",
+    "comments/reply.md",
+]
 CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, *REPLIES})
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from irontree.domain.commands import parse_command
-from irontree.domain.ids import normalize, normalized_lines
+from irontree.domain.ids import normalize, normalized_lines, task_key
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import Criterion, PlanNode
 from irontree.domain.requirements.drafts import make_drafts, resolve
@@ -33,6 +33,7 @@ from irontree.domain.requirements.outline import (
     Part,
     extend,
     kind_of,
+    parent_issue,
     part_of,
     preamble_of,
     split_label,
@@ -41,6 +42,7 @@ from irontree.domain.requirements.tasks import TaskText, parse_criterion, read_t
 from irontree.domain.spec import deceptive_characters, plan_node
 from irontree.domain.task_types import BUG, FEATURE, TaskType, type_by_label
 from irontree.domain.values import COMPOSITE_THRESHOLD
+from irontree.errors import RequirementsRefused
 
 INSUFFICIENT: Final = "(insufficient detail: see Open Questions)"
 """The placeholder criterion of an issue that states none (a sparse issue)."""
@@ -58,9 +60,6 @@ _EXPECTED: Final = re.compile(
 )
 _PLACEHOLDERS: Final = frozenset(
     {"", "todo", "tbd", "tba", "fixme", "none", "na", "n a", "no response", "无", "暂无", "待定", "待补充"}
-)
-_PARENT: Final = re.compile(
-    r"^[ \t]*(?:[-*+][ \t]+)?(?:\*\*)?parent(?:\*\*)?[:\uff1a]?(?:\*\*)?[ \t]+#\d+[ \t]*$", re.IGNORECASE | re.MULTILINE
 )
 _FILE_NAME: Final = re.compile(r"[\w.@+/*-]+")
 _OWN_COMMENT: Final = "<!-- irontree:"
@@ -117,11 +116,6 @@ def open_checkboxes(body: str) -> int:
     return len(_OPEN_BOX.findall(body))
 
 
-def is_part(body: str) -> bool:
-    """Whether a line `Parent: #3` says that somebody divided another issue, so that this one is not divided again."""
-    return _PARENT.search(body) is not None
-
-
 def ineligible(issue: Issue, threshold: int = COMPOSITE_THRESHOLD) -> Ineligible | None:
     """Why the issue cannot be adopted, or `None` if it can."""
     number = issue.number
@@ -132,11 +126,12 @@ def ineligible(issue: Issue, threshold: int = COMPOSITE_THRESHOLD) -> Ineligible
     if issue.state != "open":
         return Ineligible(f"Issue #{number} is CLOSED; only OPEN issues can be adopted.", "open it again if it is due")
     boxes = open_checkboxes(issue.body)
-    if boxes > threshold and not is_part(issue.body):
+    if boxes > threshold and parent_issue(issue.body) is None:
         return Ineligible(
             f"Issue #{number} appears composite ({boxes} open checkboxes). Split it into child issues, then run "
             "`irontree task adopt` on each child.",
-            "criteria of one single task can be a plain list under a heading “Acceptance criteria”",
+            "criteria of one single task can be a plain list under a heading “Acceptance criteria”; parts can be a "
+            f"document whose introduction has a line `Parent: #{number}`",
             composite=True,
         )
     return None
@@ -175,6 +170,25 @@ def read_issue(
     )
     warnings = tuple(str(warning) for warning in sorted(set(findings.warnings)))
     return Adoptable(node if issue.trusted else _outsiders(node, issue.author), warnings)
+
+
+def root_of(issue: Issue, key: str | None, *, type_labels: bool) -> PlanNode:
+    """The issue as the root of the tree that a document divides it into; *key* is its own, if any.
+
+    Raises RequirementsRefused for characters that hide something in its text.
+    """
+    if hidden := tuple(deceptive_characters(f"{issue.title}\n{issue.body}")):
+        raise RequirementsRefused(tuple(problem.describe(f"#{issue.number}") for problem in hidden))
+    title = " ".join(issue.title.split())
+    return PlanNode(
+        task_key=key or task_key((title,)),
+        title=title,
+        type=(type_by_label(issue.labels, type_labels=type_labels) or FEATURE).name,
+        shape="composite",
+        executability="container",
+        description=normalize(issue.body),
+        outsider="" if issue.trusted else issue.author,
+    )
 
 
 # --- reading ------------------------------------------------------------------------------------------------

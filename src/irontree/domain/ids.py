@@ -68,10 +68,14 @@ def normalized_lines(text: str) -> list[tuple[int, str]]:
     return kept
 
 
-def spec_digest(source: str, nodes: Iterable[PlanNode]) -> str:
-    """64 hex over the normalised document and its nodes, in order of their keys (R8)."""
+def spec_digest(source: str, nodes: Iterable[PlanNode], divided: PlanNode | None = None) -> str:
+    """64 hex over the normalised document and its nodes, in order of their keys (R8).
+
+    The text of an issue that the document has *divided* is not in the document.
+    """
     identities = [_identity(node) for node in sorted(nodes, key=lambda node: node.task_key)]
-    return _sha256(f"{normalize(source)}\n---\n{canonical_json(identities)}")
+    text = f"{normalize(source)}\n---\n{canonical_json(identities)}"
+    return _sha256(f"{text}\n---\n{divided.text}" if divided else text)
 
 
 def adopted_digest(title: str, body: str) -> str:
@@ -93,7 +97,8 @@ def computed_digest(plan: Plan) -> str:
     """The digest of the plan's own content; kept tasks are in no document any more."""
     if plan.adoption:
         return _sha256(plan.source)
-    return spec_digest(plan.source, [node for node in plan.nodes if node.task_key not in plan.kept])
+    nodes = [node for node in plan.nodes if node.task_key not in plan.kept]
+    return spec_digest(plan.source, nodes, plan.nodes[0] if plan.divides else None)
 
 
 def digest_of(plan: Plan) -> str:

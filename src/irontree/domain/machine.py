@@ -303,7 +303,8 @@ def _blank(record: Record[IssueEvent]) -> TaskState:
         phase=Phase.READY,
         approved_digest=record.told.approved_digest,
         renewed_from=record.told.archive_path,
-        adopted=record.event.event in _ADOPTIONS,
+        adopted=record.event.event in _ADOPTIONS or bool(record.told.issue_digest),
+        issue_digest=record.told.issue_digest,
     )
 
 

@@ -113,6 +113,7 @@ class Meta(_Keys):
     token = _Key(_text)
     member = _Key(_text)
     approved_digest = _Key(_text)
+    issue_digest = _Key(_text)
     archive_path = _Key(_text)
     salvage_ref = _Key(_text)
     restored_from = _Key(_text)

@@ -129,12 +129,7 @@ class DetectionRow(Value):
 
 
 KNOWN_AGENTS: Final[Mapping[str, str]] = {
-    "claude": "claude",
-    "codex": "codex",
-    "gemini": "gemini",
-    "opencode": "opencode",
-    "copilot": "copilot",
-    "aider": "aider",
+    **{name: name for name in ("claude", "codex", "gemini", "opencode", "copilot", "aider")},
     "mini-swe-agent": "mini",
 }
 """Agents whose command line and output are known, and their programs, in the order that `init` prefers."""
@@ -426,12 +421,14 @@ class Approval(Value):
 
 
 class Adoption(Value):
-    """The existing issue that a plan is about, as it was when it was taken in (ISO 8601 UTC)."""
+    """An existing issue as it was when it was taken in (ISO 8601 UTC): its text stays its author's."""
 
     issue_number: int = Field(gt=0)
     url: str
     title: str
     at: str
+    digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", exclude_if=_is_unset)
+    """Of title and text, where the plan's own is that of a document."""
 
 
 class Plan(Value):
@@ -453,6 +450,8 @@ class Plan(Value):
     budget_max_transitions: int = Field(gt=0)
     adoption: Adoption | None = None
     """Set for an adopted issue, which has a plan of its own; the issues of all other plans are made from them."""
+    divides: Adoption | None = Field(default=None, exclude_if=_is_unset)
+    """Set for a document that divides an existing issue: that is the first node, and the tasks are its parts."""
     approval: Approval | None = None
     """None: the issue is taken in, and nobody has approved it yet."""
     imported: bool = Field(default=False, exclude_if=_is_empty)

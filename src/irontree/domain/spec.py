@@ -9,7 +9,7 @@ import gc
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -17,7 +17,7 @@ from irontree.domain.ids import normalize, normalized_lines, revision_in, spec_d
 from irontree.domain.plan import PlanNode
 from irontree.domain.requirements.drafts import TaskDraft, make_drafts, refuse_cycles, resolve
 from irontree.domain.requirements.markdown import Findings, MarkdownDocument, SpecProblem, parse, without_front_matter
-from irontree.domain.requirements.outline import outline
+from irontree.domain.requirements.outline import outline, parent_issue
 from irontree.domain.requirements.tasks import read_prose, read_task
 from irontree.domain.text import DECEPTIVE
 from irontree.domain.workflow.step import Artifact, Browser
@@ -46,6 +46,16 @@ class Requirements:
     warnings: tuple[SpecProblem, ...] = ()
     workflow: Workflow | None = None
     """What the file says of itself, if it is a workflow file."""
+    divides: int | None = None
+    """The existing issue whose parts these are: a line `Parent: #3` of the introduction names it."""
+
+    def under(self, root: PlanNode) -> Requirements:
+        """The same below *root*, the issue that they divide. Raises RequirementsRefused if a task has its key."""
+        if twin := next((node for node in self.nodes if node.task_key == root.task_key), None):
+            what = f"#{self.divides} has the key {twin.task_key} too"
+            _refuse(self.name, SpecProblem(twin.line or 1, what, "Give the task another title, or a `Key:` of its own"))
+        nodes = (root, *(node.model_copy(update={"parent": node.parent or root.task_key}) for node in self.nodes))
+        return replace(self, nodes=nodes, digest=spec_digest(self.source, nodes, root))
 
     @property
     def revision(self) -> str:
@@ -86,14 +96,16 @@ def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str]
     nodes = _nodes(drafts, findings)
     if findings.errors:
         _refuse(name, *findings.errors)
+    introduction = read_prose(outlined.introduction, lines)
     return Requirements(
         name=name,
         source=source,
         title=outlined.title,
-        introduction=read_prose(outlined.introduction, lines),
+        introduction=introduction,
         nodes=nodes,
         digest=spec_digest(source, nodes),
         warnings=tuple(sorted(set(findings.warnings))),
+        divides=parent_issue(introduction),
     )
 
 

@@ -72,7 +72,9 @@ class TaskState:
     renewed_from: str = ""
     """The archive of the stream before this one (R7): the same sequences and revision may have been used."""
     adopted: bool = False
-    """Whether its stream began with the adoption of an existing issue."""
+    """Whether its issue was there before, so that its text is its author's: adopted, or divided by a document."""
+    issue_digest: str = ""
+    """Of the approved text of an issue that a document divides."""
     approvals: int = 0
     """How many task_approved events its stream has."""
     runs_started: int = 0

@@ -120,7 +120,7 @@ class CachedReplays:
         self._log = log
         self._events = events
         self._clock = clock
-        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/11")
+        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/12")
         self._young = PlainReplays(log)
 
     def all(self) -> Mapping[int, Reading]:

@@ -85,6 +85,10 @@ _LABEL: Final = re.compile(
     rf"(?:(?P<mark>\*\*|__|\*|_)(?P<marked>{_NAME})(?:{_COLON}\s*(?P=mark)|(?P=mark)\s*{_COLON})"
     rf"|(?P<plain>{_NAME})\s*{_COLON})\s*(?P<value>.*)"
 )
+_PARENT: Final = re.compile(
+    r"^[ \t]*(?:[-*+][ \t]+)?(?:\*\*)?parent(?:\*\*)?[:\uff1a]?(?:\*\*)?[ \t]+#([1-9]\d{0,9})[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _BOLD: Final = re.compile(rf"(?P<mark>\*\*|__)(?P<name>{_NAME})(?P=mark)")
 
 
@@ -115,6 +119,12 @@ class Labelled:
     def texts(self) -> list[Text]:
         """The whole value, piece by piece: lines, and list items at any depth."""
         return [*self.own_texts(), *_block_texts(self.blocks)]
+
+
+def parent_issue(text: str) -> int | None:
+    """The issue that a line `Parent: #3` of *text* names; None if none does."""
+    found = _PARENT.search(text)
+    return int(found[1]) if found else None
 
 
 def split_label(text: str) -> tuple[str, str] | None:

@@ -77,11 +77,11 @@ def _read(app: App, state: TaskState) -> Issue | RemoteFailed | None:
 
 
 def changed_outside(app: App, world: World, state: TaskState) -> str | None:
-    """What differs on the forge from the approved text of an adopted issue; None if nothing does, or for other issues.
+    """What differs on the forge from the approved text of an issue that was there before; None of all other issues.
 
     That text is what was approved, so a change requires a new approval (R7).
     """
-    asked_already = "task_reapproval_required" not in LEGAL[state.phase] or not state.approvals
+    asked_already = "task_reapproval_required" not in LEGAL[state.phase] or not _has_approved_text(state)
     if not state.adopted or state.done or asked_already or state.task_key not in world.plans:
         return None
     return changed_since_approval(app, world, state)
@@ -257,7 +257,12 @@ def _differs(state: TaskState, ledger: EffectLedger, shown: Issue | None) -> boo
 
 def _is_edited(state: TaskState, ledger: EffectLedger, shown: Issue) -> bool:
     if state.adopted:
-        approved = state.approved_digest or state.approved_revision
-        return bool(state.approvals) and not adopted_digest(shown.title, shown.body).startswith(approved)
+        approved = state.issue_digest or state.approved_digest or state.approved_revision
+        return _has_approved_text(state) and not adopted_digest(shown.title, shown.body).startswith(approved)
     is_ours = text_digest(shown.title, shown.body).startswith(ledger.text)
     return bool(ledger.text) and not is_ours and EDITED not in ledger.noticed
+
+
+def _has_approved_text(state: TaskState) -> bool:
+    """Whether the text of an issue that was there before is approved: an adopted one may still wait for that."""
+    return bool(state.approvals or state.issue_digest)

@@ -89,6 +89,11 @@ def answer_marker(issue_number: int, comment_id: str) -> str:
     return _marker(issue_number, f"answer/{comment_id}")
 
 
+def parts_marker(issue_number: int, parts: str) -> str:
+    """The marker of the comment that lists these *parts* of an issue."""
+    return _marker(issue_number, f"parts/{parts}")
+
+
 def _marker(issue_number: int, name: str) -> str:
     token = base64.b32encode(hashlib.sha256(name.encode()).digest()[:10]).decode().lower()
     return f"<!-- irontree:{issue_number}:{token} -->"

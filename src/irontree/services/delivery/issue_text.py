@@ -18,6 +18,7 @@ from irontree.domain.issues import BEGIN, END, Issue, regions, with_regions, wit
 from irontree.domain.plan import Plan, PlanNode, canonical_digest
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import short_sha
+from irontree.services.delivery.comments import parts_marker, post_once
 from irontree.services.record import World, approved_plan, closing_policy, is_approved_for
 
 
@@ -156,6 +157,8 @@ def keep_current(app: App, world: World, state: TaskState, shown: str) -> str:
     *shown* is that digest as it was last written: nothing is asked or sent if it is the same. Markers that somebody
     took out are left out. Raises RemoteFailed.
     """
+    if state.issue_digest:
+        return _tell_parts(app, world, state, shown)
     if state.adopted or state.task_key not in world.plans or not app.preferences().keeps_current:
         return shown
     _, body = own_words(app, world, state)
@@ -166,6 +169,18 @@ def keep_current(app: App, world: World, state: TaskState, shown: str) -> str:
     if there is not None:
         put_current(app, state.issue_number, there, body)
     return now
+
+
+def _tell_parts(app: App, world: World, state: TaskState, told: str) -> str:
+    """Comment once which parts the issue of somebody else has, if these are not the *told* ones; the digest of them."""
+    keys = [key for key in world.children.get(state.task_key, ()) if key in world.states]
+    parts = tuple(Part(world.nodes[key].title, world.states[key].issue_number, world.is_done(key)) for key in keys)
+    now = canonical_digest([part.number for part in parts])[:16]
+    if parts and now != told:
+        marker = parts_marker(state.issue_number, now)
+        text = app.renderer.render("comments/parts.md", parts=parts, marker=marker)
+        post_once(app, state.issue_number, text, marker)
+    return now if parts else told
 
 
 def put_current(app: App, number: int, there: str, body: str) -> None:

@@ -28,12 +28,11 @@ from irontree.errors import FORGE_FAILED, ConfigRefused, RemoteFailed, Requireme
 from irontree.ports import EffectLedger
 from irontree.services.delivery.deliver import LABELS, Labels, deliver, refresh
 from irontree.services.delivery.issue_text import issue_body
-from irontree.services.proposals.adoption import number_of
 from irontree.services.proposals.approval import publication_order
 from irontree.services.proposals.sources import newest_plan
 from irontree.services.record import World, archive_path, closing_policy, is_approved_for, read_world, record, snapshot
 from irontree.services.views.report import write_brief
-from irontree.services.work.preflight import is_as_approved, is_changed
+from irontree.services.work.preflight import existing_issue, is_as_approved, is_changed
 
 PublicationStatus = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
 PublishedNodes = tuple[tuple[PlanNode, int, PublicationStatus], ...]
@@ -70,10 +69,10 @@ def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode
     there = _IssuesThere(app, tuple(node.task_key for node in plan.nodes if node.task_key not in world.states))
     for node in publication_order(plan.nodes):
         state, labels = world.states.get(node.task_key), None
-        if state is None and plan.adoption is None:
-            number, status, labels = _publish_node(app, world, plan, node, numbers, there)
+        if state is None and (before := existing_issue(plan, node)):
+            number, status = _take_in(app, plan, node, before.issue_number)
         elif state is None:
-            number, status = _take_in(app, plan, node)
+            number, status, labels = _publish_node(app, world, plan, node, numbers, there)
         elif _is_renewed(app, plan, node, state):
             number, status = _renew(app, plan, node, state, numbers)
         else:
@@ -204,8 +203,7 @@ def _relate(app: App, world: World, node: PlanNode, number: int, numbers: Mappin
                 app.forge().depend(number, numbers[key])
 
 
-def _take_in(app: App, plan: Plan, node: PlanNode) -> tuple[int, PublicationStatus]:
-    number = number_of(plan)
+def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, PublicationStatus]:
     if damage := _damage(app, number):
         return _left_alone(app, number, damage)
     _first_event(app, plan, node, number)
@@ -251,7 +249,9 @@ def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:
         "max_retry_count": plan.policy.retries_of(node),
     }
     event = _adopted(app, plan.adoption, renewed, values) if plan.adoption else _published(node, values)
-    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | {"approved_digest": digest_of(plan)} | renewed)
+    there = existing_issue(plan, node)
+    meta = {"approved_digest": digest_of(plan), **({"issue_digest": there.digest} if there and there.digest else {})}
+    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | meta | renewed)
 
 
 def _published(node: PlanNode, values: Mapping[str, Any]) -> IssueEvent:
@@ -312,7 +312,7 @@ def _renew(
         record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
     app.deliveries.save(state.issue_number, EffectLedger())  # first: the new stream must not inherit the old one's
     app.log.archive(state.issue_number, state.approved_revision)
-    if plan.adoption is None:
+    if existing_issue(plan, node) is None:
         body = issue_body(app, plan, node, numbers)
         app.forge().edit_issue(state.issue_number, title=node.title, body=body, state="open")
     _first_event(app, plan, node, state.issue_number)
@@ -339,7 +339,7 @@ def _continue(app: App, previous: Plan | None, node: PlanNode, state: TaskState)
 def _close_cancelled(app: App, world: World) -> None:
     for key in sorted(world.cancelled & world.states.keys()):
         issue = app.forge().read_issue(world.states[key].issue_number)
-        if issue and issue.state == "open":
+        if issue and issue.state == "open" and not world.states[key].adopted:
             app.forge().edit_issue(issue.number, state="closed")
             app.progress.note(f"#{issue.number} {issue.title}: cancelled")
 

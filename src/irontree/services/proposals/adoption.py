@@ -11,7 +11,7 @@ from irontree.domain.gates import name_of
 from irontree.domain.ids import adopted_digest, adopted_source, digest_of, revision_in
 from irontree.domain.issues import Issue
 from irontree.domain.loop import default_budget
-from irontree.domain.plan import Adoption, Plan, canonical_digest
+from irontree.domain.plan import Adoption, Plan, PlanNode, canonical_digest
 from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
 from irontree.services.record import World
 
@@ -89,6 +89,26 @@ def adopted_plan(world: World, number: int) -> Plan | None:
     """The plan in force of that adopted issue, even if its stream was just archived."""
     plans = (plan for plan in world.plans.values() if plan.adoption and plan.adoption.issue_number == number)
     return next(plans, None)
+
+
+def issue_to_divide(app: App, world: World, number: int, spec_path: str) -> tuple[PlanNode, Adoption]:
+    """The issue that the document *spec_path* divides, as the root of its tree. Raises NotEligible, RemoteFailed."""
+    issue = app.forge().read_issue(number)
+    if issue is None:
+        raise NotEligible(f"there is no issue #{number} to divide", remedy=f"check the line `Parent:` of {spec_path}")
+    problem = adoption.ineligible(issue, threshold=len(issue.body)) or _divided_elsewhere(world, issue, spec_path)
+    if problem:
+        raise NotEligible(problem.reason, remedy=problem.remedy)
+    key = _known_key(world, issue, adopted_plan(world, number))
+    root = adoption.root_of(issue, key, type_labels=app.preferences().type_labels)
+    digest, at = adopted_digest(issue.title, issue.body), app.clock.now().isoformat()
+    return root, Adoption(issue_number=number, url=issue.url, title=issue.title, at=at, digest=digest)
+
+
+def _divided_elsewhere(world: World, issue: Issue, spec_path: str) -> Ineligible | None:
+    state = world.find(issue.number)
+    plan = world.plans.get(state.task_key) if state else None
+    return None if plan and plan.divides and plan.spec_path == spec_path else _ours(world, issue)
 
 
 def approval_digest(plan: Plan) -> str:

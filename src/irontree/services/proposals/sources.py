@@ -24,6 +24,7 @@ from irontree.services.proposals.adoption import (
     approval_digest,
     clash,
     issue_now,
+    issue_to_divide,
     number_of,
     plan_for,
     read_adoptable,
@@ -42,7 +43,7 @@ from irontree.services.proposals.proposal import (
 )
 from irontree.services.record import World, archive_path, is_approved_for, read_world
 from irontree.services.views.overview import phase_words, waits_for
-from irontree.services.work.preflight import changed_since_approval, is_changed
+from irontree.services.work.preflight import changed_since_approval, existing_issue, is_changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,16 @@ def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: b
     Raises RequirementsRefused if a task key belongs to another document already (R8), and what `policy_on_branch` does.
     """
     spec_path = requirements.name
+    there = None
+    if requirements.divides:
+        root, there = issue_to_divide(app, world, requirements.divides, spec_path)
+        requirements = requirements.under(root)
     _refuse_foreign_keys(world, requirements, spec_path)
     known = newest_plan(app, spec_path)
     policy = policy_on_branch(app, requirements, known, branch)
     same = known and digest_of(known) == requirements.digest and known.policy == policy
     named = known and (known.loop_mode or not loop_mode) and not known.imported
-    plan = _plan(app, requirements, policy)
+    plan = _plan(app, requirements, policy).model_copy(update={"divides": there})
     return Draft(
         what=spec_path,
         digest=_document_digest(plan),
@@ -145,12 +150,12 @@ def _plan(app: App, requirements: Requirements, policy: ExecutionPolicy) -> Plan
 def _tasks(app: App, world: World, plan: Plan) -> Iterator[DraftTask]:
     graph = Graph.of(plan.nodes)
     for node in plan.nodes:
-        state = world.states.get(node.task_key)
+        state, there = world.states.get(node.task_key), existing_issue(plan, node)
         yield DraftTask(
             node,
             plan,
-            status=str(phase_words(world, state)) if state else "new",
-            number=state.issue_number if state else 0,
+            status=str(phase_words(world, state)) if state else "there already" if there else "new",
+            number=state.issue_number if state else there.issue_number if there else 0,
             due=state is None or (not state.done and is_changed(app, node, state)),
             depth=len(graph.ancestors(node.task_key)),
         )
@@ -187,7 +192,9 @@ def _relative(app: App, document: Path) -> str:
 
 
 def _refuse_foreign_keys(world: World, requirements: Requirements, spec_path: str) -> None:
-    owners = {key: plan.spec_path for key, plan in world.plans.items()}
+    mine = requirements.divides
+    others = (item for item in world.plans.items() if not (item[1].adoption and item[1].adoption.issue_number == mine))
+    owners = {key: plan.spec_path for key, plan in others}
     of_steps = any(node.step for node in requirements.nodes)
     remedy = "Give the file another name." if of_steps else "Give it another title, or a `Key:` of its own."
     clashes = tuple(

@@ -14,8 +14,8 @@ from irontree.domain.decide import may_start, next_try, step_for
 from irontree.domain.documents import read_document
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
 from irontree.domain.halt import SAME_FAILURE
-from irontree.domain.ids import adopted_source
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
+from irontree.domain.ids import adopted_digest, digest_of
+from irontree.domain.plan import Adoption, AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.spec import reads_as
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import utc_text
@@ -75,17 +75,22 @@ def _change(app: App, world: World, state: TaskState) -> str | None:
         return f"the configuration cannot be read: {error.message}"
     if policy.digest != plan.policy.digest:
         return "the configuration (commands, agent, workspace, publication or budgets) is not the approved one"
-    if plan.adoption:
-        return _edited(app, plan, plan.adoption.issue_number, state)
+    if plan.adoption and not is_approved_for(app, state, plan):  # re-adopting it was cut short, perhaps before that
+        return f"#{plan.adoption.issue_number} was adopted again"
+    if there := existing_issue(plan, node):
+        return _edited(app, there.issue_number, there.digest or digest_of(plan))
     return _document_change(app, world, plan, node)
 
 
-def _edited(app: App, plan: Plan, number: int, state: TaskState) -> str | None:
-    """The change if title or body of an adopted issue differ now; an issue that is gone has not changed."""
-    if not is_approved_for(app, state, plan):  # re-adopting it was cut short, perhaps before its approval
-        return f"#{number} was adopted again"
+def existing_issue(plan: Plan, node: PlanNode) -> Adoption | None:
+    """The issue that *node* was before any plan: adopted, or divided by the plan's document; None of all others."""
+    return plan.adoption or (plan.divides if plan.divides and node.task_key == plan.nodes[0].task_key else None)
+
+
+def _edited(app: App, number: int, approved: str) -> str | None:
+    """The change if title or body of that issue differ from *approved* (a digest); one that is gone has not changed."""
     issue = app.forge().read_issue(number)
-    if issue is None or adopted_source(issue.title, issue.body) == plan.source:
+    if issue is None or adopted_digest(issue.title, issue.body) == approved:
         return None
     return f"title or text of #{number} is not what was approved"
 
@@ -98,7 +103,10 @@ def _document_change(app: App, world: World, plan: Plan, node: PlanNode) -> str 
     if reads_as(data, plan.source):
         return None
     try:
-        nodes = read_document(data, plan.spec_path, known_issues=world.known_issues).nodes
+        read = read_document(data, plan.spec_path, known_issues=world.known_issues)
+        if read.divides != (plan.divides.issue_number if plan.divides else None):
+            return f"{plan.spec_path} names another issue as `Parent:` now, or none"
+        nodes = read.under(plan.nodes[0]).nodes if plan.divides else read.nodes
     except RequirementsRefused as error:
         return f"{plan.spec_path} can no longer be read: {error.problems[0]}"
     return _difference(plan, node, {found.task_key: found for found in nodes})

@@ -24,7 +24,7 @@ def standing_text(app: App) -> tuple[str, str]:
     """What would be approved now, as text, and the name of that. Raises NotEligible without a team."""
     policy = _policy_of_team(app)
     name = name_of(policy.digest)
-    text = app.renderer.render("forms/standing.md", name=name, policy=policy, tracker=app.preferences().tracker)
+    text = app.renderer.render("forms/standing.md", name=name, policy=policy, posts_to=app.preferences().tracker)
     return text, name
 
 
