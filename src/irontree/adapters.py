@@ -10,7 +10,8 @@ from pathlib import Path
 from irontree.agents import as_called, open_agent
 from irontree.app import Preferences, SystemClock
 from irontree.checks.shell import ShellCheckRunner
-from irontree.config import Config, add_permissions
+from irontree.config import Config
+from irontree.config_file import add_permissions
 from irontree.domain.command_lines import unshown
 from irontree.domain.permissions import PermissionRule
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy, default_remote

@@ -206,7 +206,7 @@ class _Equipping:
     def __call__(self) -> Adapters:
         """The adapters for the current configuration. Raises ConfigRefused."""
         from irontree.adapters import Adapters  # noqa: PLC0415  (with the configuration; read-only commands do without)
-        from irontree.config import load_config  # noqa: PLC0415  (as above)
+        from irontree.config_file import load_config  # noqa: PLC0415  (as above)
 
         config = load_config(self._config)
         made = self._made

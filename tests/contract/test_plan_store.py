@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from irontree.config import read_config
+from irontree.config_file import read_config
 from irontree.domain.ids import computed_digest
 from irontree.domain.plan import Approval, PlanNode
 from irontree.store.documents import FilePlanStore

@@ -9,7 +9,7 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app, set_up
-from irontree.config import read_config, set_setting
+from irontree.config_file import read_config, set_setting
 from irontree.errors import ConfigRefused
 from tests.support.repositories import git
 

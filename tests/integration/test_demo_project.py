@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.config import load_config
+from irontree.config_file import load_config
 from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.checks import checks_for

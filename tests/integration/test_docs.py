@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from irontree.cli.main import main
-from irontree.config import read_config, write_config
+from irontree.config_file import read_config, write_config
 from tests.support.console_blocks import ByHand, Command, SavedFile, Settings, Step, steps_of
 from tests.support.starts import program_that_starts_at_once
 

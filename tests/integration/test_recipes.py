@@ -20,7 +20,7 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
-from irontree.config import write_config
+from irontree.config_file import write_config
 from irontree.processes.running import capture
 from tests.support.repositories import git
 from tests.support.soak import in_soak

@@ -29,6 +29,7 @@ LAYERS = (
     {"ports"},
     {"processes", "app", "files", "http_client"},
     {"services", "store", "forges", "agents", "checks", "repository", "rendering", "config"},
+    {"config_file"},
     {"adapters"},
     {"bootstrap", "demo"},
     {"blocks"},

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import irontree.config
-from irontree.config import Config, add_permissions, load_config, read_config, write_config
+from irontree.config import Config
+from irontree.config_file import add_permissions, load_config, read_config, write_config
 from irontree.domain.checks import DETECTION
 from irontree.domain.gates import Gate
 from irontree.domain.permissions import PermissionRule

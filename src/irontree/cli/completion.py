@@ -70,14 +70,14 @@ def _either(layout: Layout) -> Iterator[str]:
 
 
 def _checks(layout: Layout) -> Iterator[str]:
-    from irontree.config import load_config
+    from irontree.config_file import load_config
 
     return (check.name for check in load_config(layout.config).verify.commands)
 
 
 def _settings(layout: Layout) -> Iterator[str]:
     from irontree.cli.config import settings_of
-    from irontree.config import load_config
+    from irontree.config_file import load_config
 
     return (setting.key for setting in settings_of(load_config(layout.config)))
 

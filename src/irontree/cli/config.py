@@ -16,7 +16,8 @@ from irontree.app import App
 from irontree.cli.context import Context, Verb
 from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines
 from irontree.cli.parser import JSON, OK, UsageError, argument
-from irontree.config import Config, load_config, set_setting
+from irontree.config import Config
+from irontree.config_file import load_config, set_setting
 from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.text import sentence, suggestion
 from irontree.domain.values import Section

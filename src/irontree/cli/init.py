@@ -34,7 +34,8 @@ from irontree.cli.init_proposals import (
 )
 from irontree.cli.output import Cell, OutputBlock, Table, TextLines, listing, next_commands, soundness
 from irontree.cli.parser import JSON, argument
-from irontree.config import Config, load_config, write_config
+from irontree.config import Config
+from irontree.config_file import load_config, write_config
 from irontree.domain.plan import KNOWN_AGENTS, default_remote
 from irontree.errors import EnvironmentRefused
 from irontree.files import Disk

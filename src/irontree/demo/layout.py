@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
-from irontree.config import write_config
+from irontree.config_file import write_config
 from irontree.domain.documents import read_document
 from irontree.domain.spec import Requirements
 from irontree.errors import EnvironmentRefused, GitFailed, Refused

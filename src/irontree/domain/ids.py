@@ -98,7 +98,7 @@ def computed_digest(plan: Plan) -> str:
     if plan.adoption:
         return _sha256(plan.source)
     nodes = [node for node in plan.nodes if node.task_key not in plan.kept]
-    return spec_digest(plan.source, nodes, plan.nodes[0] if plan.divides else None)
+    return spec_digest(plan.source, nodes, next(iter(plan.nodes), None) if plan.divides else None)
 
 
 def digest_of(plan: Plan) -> str:

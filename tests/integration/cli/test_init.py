@@ -10,7 +10,7 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app
-from irontree.config import load_config
+from irontree.config_file import load_config
 from tests.support.repositories import git
 
 

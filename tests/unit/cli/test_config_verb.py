@@ -8,7 +8,8 @@ from pathlib import Path
 from irontree.cli.config import blocks, settings_of
 from irontree.cli.main import main
 from irontree.cli.output import plain
-from irontree.config import Config, read_config
+from irontree.config import Config
+from irontree.config_file import read_config
 from irontree.domain.plan import PublishPolicy
 
 FILE = """

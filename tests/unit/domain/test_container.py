@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from irontree.config import read_config
+from irontree.config_file import read_config
 from irontree.domain.places import OPEN
 from irontree.domain.settings import Container
 from irontree.errors import ConfigRefused

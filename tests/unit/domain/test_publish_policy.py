@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.config import read_config
+from irontree.config_file import read_config
 from irontree.domain.plan import PublishPolicy, canonical_json
 from irontree.errors import ConfigRefused
 

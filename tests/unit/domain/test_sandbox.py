@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.config import read_config
+from irontree.config_file import read_config
 from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
 from irontree.errors import ConfigRefused

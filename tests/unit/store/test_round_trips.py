@@ -14,7 +14,8 @@ import ruamel.yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from irontree.config import Config, read_config
+from irontree.config import Config
+from irontree.config_file import read_config
 from irontree.domain.checks import CheckReport
 from irontree.domain.events import ISSUE_EVENTS
 from irontree.domain.loop import LOOP_EVENTS, LoopEntity
