@@ -11,11 +11,11 @@ from irontree.agents import as_called, open_agent
 from irontree.app import Preferences, SystemClock
 from irontree.checks.shell import ShellCheckRunner
 from irontree.config import Config
-from irontree.config_file import add_permissions
+from irontree.config_file import add_permissions, load_instructions
 from irontree.domain.command_lines import unshown
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy, default_remote
-from irontree.domain.settings import SHOWN_IN_FULL
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
+from irontree.domain.settings import SHOWN_IN_FULL, default_remote
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.forges import ForgeSettings, Location, connect, location_of
 from irontree.ports import CheckRunner, CodingAgent, Forge, Places
@@ -112,7 +112,8 @@ class Adapters:
             "reviewers": tuple(map(as_called, policy.reviewers)),
             "team": tuple(map(as_called, policy.team)),
         }
-        policy = policy.model_copy(update={**called, "publish": policy.publish.where(approved)})
+        told = load_instructions(config.toolchain, repository.root)
+        policy = policy.model_copy(update={**called, "publish": policy.publish.where(approved), "instructions": told})
         for agent in (policy.agent, *policy.reviewers, *policy.team):
             _require_shown(agent)
         return policy

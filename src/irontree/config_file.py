@@ -10,22 +10,26 @@ import io
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
 from irontree.config import Config
+from irontree.domain.instructions import Instructions, read_instructions
 from irontree.domain.permissions import PermissionRule
 from irontree.domain.plan import Shell
-from irontree.domain.settings import SHOWN_IN_FULL, unshown_settings
+from irontree.domain.settings import SHOWN_IN_FULL, Toolchain, unshown_settings
 from irontree.domain.text import nearest
 from irontree.domain.values import FROM_FILE, Section
 from irontree.errors import ConfigRefused, EnvironmentRefused
-from irontree.files import swap
+from irontree.files import read_beneath, swap
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
+
+_INSTRUCTIONS_BYTES: Final = 256 * 1024
 
 
 def load_config(path: Path) -> Config:
@@ -50,6 +54,30 @@ def _bytes(path: Path) -> bytes | None:
 def read_config(data: bytes | str, name: str) -> Config:
     """Read YAML text (cached); *name* is its name in messages."""
     return _validated(_parsed(data, name), name)
+
+
+def load_instructions(toolchain: Toolchain, root: Path) -> tuple[Instructions, ...]:
+    """The steps that agents of the repository at *root* are told: those that come with this program, or a file's.
+
+    Raises ConfigRefused, EnvironmentRefused.
+    """
+    if toolchain.templates is None:
+        name = f"{toolchain.language}.yml"
+        shipped = files("irontree.templates").joinpath("toolchain", name)
+        return _instructions(shipped.read_bytes(), name) if toolchain.language else ()
+    data = read_beneath(root, toolchain.templates, _INSTRUCTIONS_BYTES)
+    if data is None:
+        raise ConfigRefused(
+            f"toolchain.templates: there is no file {toolchain.templates} in {root}, or a link is in its place",
+            remedy="write it, or set toolchain.language to en or zh in its place",
+        )
+    return _instructions(data, toolchain.templates)
+
+
+@lru_cache(maxsize=4)
+def _instructions(data: bytes, name: str) -> tuple[Instructions, ...]:
+    document = _parsed(data, name)
+    return read_instructions(document, lambda place: _place(document, tuple(place), name, ()).removesuffix(": "))
 
 
 def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, str] | None = None) -> None:

@@ -8,109 +8,33 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from irontree.domain.checks import CheckResult, Coverage
+from irontree.domain.checks import Coverage
+from irontree.domain.comments import MAX_TOLD, plain, slim
 from irontree.domain.events import CATEGORY
 from irontree.domain.halt import RULE, RULES
-from irontree.domain.plan import (
-    AgentSpec,
-    Criterion,
-    DetectionRow,
-    ExecutionPolicy,
-    Member,
-    Plan,
-    PlanNode,
-    PublishPolicy,
-    Shell,
-    WorkspacePolicy,
-)
-from irontree.domain.protection import LineCount
-from irontree.domain.state import Phase, TaskState
+from irontree.domain.instructions import Instructions
+from irontree.domain.plan import Criterion, PublishPolicy, Shell
 from irontree.domain.text import one_line
-from irontree.domain.workflow.step import StepSpec
 from irontree.services.delivery.comments import CommentView, comment_template
 from irontree.services.delivery.issue_text import Part
 from irontree.services.questions.pages import OpenForm, form_template
-from irontree.services.views.history import AttemptView, DeniedView, FailureView
-from irontree.services.views.report import Evidence
+from irontree.services.views.history import AttemptView, DeniedView
 from irontree.services.work.prompts import Asked, Delivered, Passage, StepView, Surroundings
 from tests.support.hostile_texts import KEY_MARKER, MARKER, NOW, SHA
-
-
-def node(text: str) -> PlanNode:
-    return PlanNode(
-        task_key="auth-login",
-        title=text or "x",
-        depends_on=("auth-core", "setup"),
-        target_files=(text, "src/login.py"),
-        description=text,
-        criteria=(
-            Criterion(text=text or "x", manual=True),
-            Criterion(text=text or "x", check="unit"),
-            Criterion(text=text or "x", command=text or "x"),
-        ),
-        verification=(text, "pytest tests/login"),
-    )
-
-
-def step(text: str) -> PlanNode:
-    spec = StepSpec(number=2, condition=text, gate="human")
-    return node(text).model_copy(update={"step": spec, "max_retry_count": 4})
-
-
-def coverage(text: str) -> tuple[Coverage, ...]:
-    return tuple(Coverage(criterion, by) for criterion, by in zip(node(text).criteria, (None, text, "x"), strict=True))
-
-
-def results(text: str) -> tuple[CheckResult, ...]:
-    passed = CheckResult(
-        name=text, command=text, ended="exited", exit_code=0, seconds=1.25, output=text, output_digest="x"
-    )
-    failed = passed.model_copy(update={"exit_code": 1})
-    return passed, failed, passed.model_copy(update={"ended": "not_started", "exit_code": None})
-
-
-def shown(text: str) -> Evidence:
-    return Evidence(SHA, (LineCount(text, 1, 0), LineCount(text, None, None)) * 30, text, 3, results(text))
-
-
-def failure(text: str) -> FailureView:
-    return FailureView(text, SHA, 1, 4, text, NOW, text, note=text)
-
-
-STATUS = TaskState(
-    task_key="auth-login",
-    issue_number=7,
-    spec_revision="1a2b3c4d",
-    approved_revision="1a2b3c4d",
-    sequence=2,
-    last_event="run_completed",
-    phase=Phase.COMMITTED,
-    current_stage="run",
-    next_stage="verify",
-    workflow_entry_state="ready_to_start",
-    approval_state="approved",
-    attempt_count=1,
-    max_retry_count=3,
-    code_publication_state="local_only",
+from tests.support.view_values import (
+    CHILD,
+    STATUS,
+    coverage,
+    failure,
+    member,
+    node,
+    outsiders,
+    plan,
+    policy,
+    results,
+    shown,
+    step,
 )
-
-
-CHILD = replace(STATUS, task_key="auth-core", issue_number=4, completion_basis="verified", code_ref=SHA)
-
-
-def plan(text: str) -> Plan:
-    return Plan(
-        spec_revision="1a2b3c4d",
-        spec_path=text,
-        source=text,
-        nodes=(node(text),),
-        policy=policy(text),
-        budget_max_transitions=50,
-    )
-
-
-def outsiders(text: str) -> PlanNode:
-    return node(text).model_copy(update={"outsider": text or "x"})
 
 
 def issue(text: str) -> dict[str, object]:
@@ -240,6 +164,8 @@ def prompt(text: str) -> dict[str, object]:
         "around": around(text),
         "commands": (text, "make test"),
         "protected": "ask",
+        "told": told(text),
+        "report_file": ".irontree-report.json",
         "failure": failure(text),
         "answered": (asked(text),),
         "continues": True,
@@ -248,9 +174,9 @@ def prompt(text: str) -> dict[str, object]:
     }
 
 
-def member(text: str) -> Member:
-    shown = {"display": text, "capabilities": (text, text), "environment": (text,)}
-    return Member(name="coder", command=(text,), kinds=("docs",), **shown)
+def told(text: str) -> Instructions:
+    form = f"[Action Report]\n**Cause**: {{root_cause}}\n{text}"
+    return Instructions(action="issue_assigned", kind="bug", hint=text, steps=(text, "git push"), report=form)
 
 
 def asked(text: str) -> Asked:
@@ -296,6 +222,7 @@ def answer(text: str) -> dict[str, object]:
 
 def reply(text: str) -> dict[str, object]:
     return {
+        "report": slim(f"[Action Report]\n**Cause**: {plain(one_line(text))}"[:MAX_TOLD]),
         "title": text,
         "marker": MARKER,
         "asked_for": True,
@@ -365,18 +292,6 @@ def loop_form(text: str, reason: str) -> dict[str, object]:
     }
 
 
-def policy(text: str) -> ExecutionPolicy:
-    check = Shell(name=text or "x", run=text or "x")
-    return ExecutionPolicy(
-        agent=AgentSpec(command=(text, "--print")),
-        checks=(check,),
-        detection=(DetectionRow(files=("package.json",), commands=(check, check)),),
-        workspace=WorkspacePolicy(setup=(text,)),
-        team=(member(text), member(text).model_copy(update={"role": "reviewer", "kinds": (), "account": text})),
-        publish=PublishPolicy(remote="origin", target_branch="main"),
-    )
-
-
 def approval(text: str) -> dict[str, object]:
     shown = {"depth": 0, "status": "new", "number": None, "commands": ()}
     shown |= {"reviewed": True, "gate_waits": False, "gate_why": ""}
@@ -408,6 +323,7 @@ def approval(text: str) -> dict[str, object]:
         "estimate": text,
         "trivial": (text,),
         "warnings": (text,),
+        "told": (told(text),),
         "quotes": (outsiders(text),),
         "before": (text,),
         "changes": (text,),

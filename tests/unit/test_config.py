@@ -71,6 +71,7 @@ automations:
   remind_hours: 8
   nightly: all open
   keep_transcripts_days: 90
+toolchain: {language: zh, templates: docs/steps.yml}
 team:
 - {name: coder, display: Coder, role: author, capabilities: [Python], kinds: [feature, bug], account: coder-bot,
   command: coder --quick}
@@ -195,7 +196,7 @@ def test_the_policy_carries_what_a_person_approves():
     )
     people = {"reviewers": ("ada", "org/team"), "assignees": ("bob",)}
     assert policy.publish == PublishPolicy(
-        remote="upstream", target_branch="trunk", **people, subject="{kind}: {title}"
+        remote="upstream", target_branch="trunk", **people, subject="{kind}: {title}", type_labels=True
     )
     assert policy.promotion == PromotionPolicy(mode="never", docs_path="handbook/notes")
     assert (policy.check_seconds, policy.max_retry_count, policy.detection) == (60, 0, ())

@@ -261,7 +261,7 @@ def meta_keys(path: Path) -> Iterator[str]:
                 | ast.AnnAssign(target=ast.Name(id="meta"), value=value)
             ):
                 yield from dict_keys(value)
-            case ast.FunctionDef(name="meta" | "_observed" | "_beside" | "_renewed_from" | "_note"):
+            case ast.FunctionDef(name="meta" | "_observed" | "_beside" | "_report" | "_renewed_from" | "_note"):
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Return) and inner.value:
                         yield from dict_keys(inner.value)

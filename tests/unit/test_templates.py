@@ -98,6 +98,7 @@ def test_every_template_has_a_case():
         for folder in root.iterdir()
         if folder.is_dir() and folder.name not in {"example", "layouts", "__pycache__"}
         for template in folder.iterdir()
+        if template.name.endswith(".j2")
     }
     assert shipped == {f"{name}.j2" for name in TEMPLATES}
 
@@ -225,7 +226,7 @@ def test_links_of_a_reply_are_web_addresses_or_left_out(address: str):
 
 @pytest.mark.parametrize("basis", ["verified", "accepted", "aggregated", None])
 def test_a_reply_speaks_to_the_author_about_what_happened(basis):
-    shown = RENDERER.render("comments/reply.md", **{**reply(ORDINARY), "basis": basis})
+    shown = RENDERER.render("comments/reply.md", **{**reply(ORDINARY), "basis": basis, "report": ""})
     assert shown.startswith(f"Your issue “{ORDINARY}” is ")
     assert comment_problems(shown) == ()
 
@@ -248,8 +249,13 @@ def test_the_sections_of_an_issue_take_effect_after_any_description():
 
 
 def test_the_sections_of_a_prompt_take_effect_after_any_description():
-    ours = ["What it builds on", "Files this is about", "How it will be verified", "What was asked, and answered"]
-    ours += ["Why the last attempt was not enough", "Text by people without write access", "Rules"]
+    ours = ["What it builds on", "Files this is about", "How it will be verified", "How to go about it"]
+    ours += [
+        "What was asked, and answered",
+        "Why the last attempt was not enough",
+        "Text by people without write access",
+        "Rules",
+    ]
     assert hostile(lambda text: not_last(ours, rendered("prompts/run.md", text))) == {}
 
 
@@ -371,6 +377,7 @@ def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
     told = {
         **prompt("a hostile wish"),
         "member": None,
+        "told": None,
         "node": task,
         "step": None,
         "failure": None,

@@ -12,7 +12,8 @@ from typing import Any, Final
 from irontree.cli.agents import installed
 from irontree.config import Config
 from irontree.domain.checks import DETECTION
-from irontree.domain.plan import KNOWN_AGENTS, Shell, default_remote, leaves_a_type
+from irontree.domain.plan import KNOWN_AGENTS, Shell, leaves_a_type
+from irontree.domain.settings import default_remote
 from irontree.forges import Location
 
 CHECK: Final = "tests"

@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 
 from irontree.domain.commands import parse_command
 from irontree.domain.ids import normalize, normalized_lines, task_key
+from irontree.domain.instructions import is_report
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import Criterion, PlanNode
 from irontree.domain.requirements.drafts import make_drafts, resolve
@@ -251,10 +252,11 @@ def _parts(document: MarkdownDocument, end: int) -> Iterator[Part]:
 def _counts(issue: Issue, comment: Comment) -> bool:
     """Whether it is text of the issue: by its author or a user with write access (protocol, Brief Standardization).
 
-    Comments of ours are none, nor are answers: an approval would otherwise change what it approves.
+    Comments of ours are none, nor are answers: an approval would otherwise change what it approves. Nor are reports.
     """
     is_said = comment.trusted or comment.author == issue.author
-    return is_said and _OWN_COMMENT not in comment.body and parse_command(comment.body) is None
+    is_ours = _OWN_COMMENT in comment.body
+    return is_said and not is_ours and not is_report(comment.body) and parse_command(comment.body) is None
 
 
 def _with_comment(own: TaskText, comment: Comment, said: TaskText) -> TaskText:

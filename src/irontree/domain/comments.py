@@ -277,6 +277,8 @@ class Opportunity:
     """Whether notes of this verification are in the project's documents."""
     written_by_a_person: bool = False
     """Whether the issue was adopted, so that its author is not this program."""
+    reports: bool = False
+    """Whether the work ends in a report of its kind."""
     replied: bool = False
     unanswered: bool = False
     """Whether it is done, and the last word on the issue is a question, a failure, or that of its author."""
@@ -290,6 +292,8 @@ def dispatch_reply(mode: ReplyMode, at: Opportunity) -> ReplyDecision:
         return ReplyDecision(False, "there is a reply about this attempt already")
     if mode == "always":
         return ReplyDecision(True, "comment.reply is always")
+    if at.reports:
+        return ReplyDecision(True, "the steps of this type of task end in a report")
     if at.unanswered:
         return ReplyDecision(True, "the issue would end without a word that it is done")
     if is_actionable(at.note):

@@ -126,6 +126,7 @@ class Meta(_Keys):
     output = _Key(_text)
     summary = _Key(_text)
     unchanged = _Key(_text)
+    report = _Key(_keys)
     red_before = _Key(_texts)
     verifier_note = _Key(_text)
     gate = _Key(_text)

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 
 from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.gates import Gates
+from irontree.domain.instructions import Instructions
 from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import Placed
 from irontree.domain.task_types import TASK_TYPES, TaskType
@@ -298,11 +299,6 @@ class PublishPolicy(Value):
         return self.model_copy(update={name: getattr(approved, name) for name in (*own, "type_labels")})
 
 
-def default_remote(remotes: tuple[str, ...]) -> str | None:
-    """`origin` if there is one, else the only or first one."""
-    return "origin" if "origin" in remotes else next(iter(remotes), None)
-
-
 class WorkspacePolicy(Placed):
     """How the private workspaces are prepared (R4); the place is that of `setup`."""
 
@@ -355,6 +351,8 @@ class ExecutionPolicy(Placed):
     """Asked in order, once the checks have passed."""
     team: tuple[Member, ...] = Field(default=(), exclude_if=_is_empty)
     """Who works on a task, and looks at work, by the task's type; `agent` and `reviewers` are for all types."""
+    instructions: tuple[Instructions, ...] = Field(default=(), exclude_if=_is_empty)
+    """The steps that agents are told, and the forms of their reports."""
     workspace: WorkspacePolicy = Field(default_factory=WorkspacePolicy)
     publish: PublishPolicy
     promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from irontree.domain.command_lines import unshown
 from irontree.domain.gates import Gate, Gates
+from irontree.domain.instructions import Language
 from irontree.domain.places import ContainerSpec, PlaceSpec, SandboxKind
 from irontree.domain.plan import KNOWN_AGENTS, OnHalt
 from irontree.domain.text import is_ref_name
@@ -189,6 +190,14 @@ class Toolchain(Section):
 
     Issues are given `type/…` labels, and theirs say what type they are.
     """
+
+    language: Language | None = Field(
+        default=None,
+        description="Agents are told the steps that come with this program, in that language. Unset: none.",
+    )
+    templates: InnerPath | None = Field(
+        default=None, description="A file with steps of your own, in place of these; its format is the toolchain's."
+    )
 
 
 # --- `container:` of `.mino/config.yml`: where agents, set-up commands and checks run
@@ -371,3 +380,8 @@ def _unshown_text(text: str, at: Location) -> Iterator[tuple[Location, str]]:
     if found := unshown(text):
         what, remedy = found
         yield at, f"`{'.'.join(map(str, at))}` has {what}. {remedy}"
+
+
+def default_remote(remotes: tuple[str, ...]) -> str | None:
+    """`origin` if there is one, else the only or first one."""
+    return "origin" if "origin" in remotes else next(iter(remotes), None)

@@ -376,3 +376,10 @@ def test_whatever_somebody_writes_makes_a_task_or_questions_and_outsiders_no_com
     assert found.criteria
     assert trusted or not (found.verification or any(criterion.command for criterion in found.criteria))
     assert not (criteria(found) == [INSUFFICIENT] and not found.open_questions)
+
+
+def test_a_report_is_no_text_of_the_issue_but_one_that_is_quoted_in_a_comment_is():
+    told = comment("ada", "[Action Report]\n\n- [ ] another criterion\n", trusted=True)
+    assert criteria(node("- [ ] it works\n", comments=[told])) == ["it works"]
+    quoted = comment("ada", "He said:\n\n> [Action Report]\n\n- [ ] another criterion\n", trusted=True)
+    assert criteria(node("- [ ] it works\n", comments=[quoted])) == ["it works", "another criterion"]

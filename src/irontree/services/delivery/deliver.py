@@ -18,20 +18,26 @@ from irontree.app import App
 from irontree.domain.checks import left_to_people
 from irontree.domain.comments import (
     CLOSE_COMMANDS,
+    MAX_TOLD,
     REPLYING,
     Opportunity,
     ReplyDecision,
     dispatch_reply,
     is_actionable,
+    plain,
     replied_in_window,
     reply_problems,
+    slim,
 )
 from irontree.domain.events import CATEGORY, CheckupUnblocked, ExternalCloseDetected, IssueEvent, Record
 from irontree.domain.external import MERGE_CHECKS, is_given_up
 from irontree.domain.halt import halt_title
+from irontree.domain.ids import slugify
+from irontree.domain.instructions import ASSIGNED, filled, instructions_for
 from irontree.domain.loop import LoopEntity
 from irontree.domain.machine import evolve
 from irontree.domain.state import ADOPTED, COLORS, DESCRIPTIONS, MANAGED, TaskState, labels_for
+from irontree.domain.text import few, one_line
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
 from irontree.ports import EffectLedger, Label, Stream
 from irontree.services.delivery.comments import (
@@ -47,12 +53,12 @@ from irontree.services.delivery.comments import (
     question_in,
 )
 from irontree.services.delivery.issue_text import keep_current
-from irontree.services.delivery.requests import propose_where_due
+from irontree.services.delivery.requests import of_ci, propose_where_due
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.questions.questions import Question, question_of
 from irontree.services.record import World, close_where_due, closing_policy, is_closed_by_us, read_world
 from irontree.services.views.history import document_of, last_of, newest_document
-from irontree.services.views.report import criteria_of, done_by
+from irontree.services.views.report import changed_files, criteria_of, done_by
 
 Labels: TypeAlias = tuple[str, ...]
 _FOLLOW: Final = MANAGED | {ADOPTED}
@@ -251,6 +257,7 @@ def reply_decision(app: App, state: TaskState, record: Record[IssueEvent]) -> Re
         note=_note(app, state, record),
         promoted=document_of(record.event) is not None,
         written_by_a_person=state.adopted,
+        reports=_report_form(read_world(app), state) != "",
         replied=replied_in_window(events, record.event.sequence),
         unanswered=record.event.event == "checkup_done"
         and (state.adopted or any(CATEGORY[event.event] == "audible" for event in events)),
@@ -282,6 +289,7 @@ def _reply_text(app: App, world: World, state: TaskState, record: Record[IssueEv
     document = _document(app, state, event)
     return app.renderer.render(
         "comments/reply.md",
+        report=_action_report(app, world, state),
         title=node.title if node else state.task_key,
         marker=marker,
         asked_for=state.adopted,
@@ -296,6 +304,41 @@ def _reply_text(app: App, world: World, state: TaskState, record: Record[IssueEv
         close_it=event.event == "checkup_done" and closing_policy(app, node) == "manual",
         close_command=command.format(number=state.issue_number) if command else None,
     )
+
+
+def _report_form(world: World, state: TaskState) -> str:
+    """The form of the report on an issue of this type; empty without one, and for what nobody works on."""
+    plan, node = world.plans.get(state.task_key), world.nodes.get(state.task_key)
+    if plan is None or node is None or node.executability == "container":
+        return ""
+    told = instructions_for(plan.policy.instructions, ASSIGNED, node.type)
+    return told.report if told else ""
+
+
+def _action_report(app: App, world: World, state: TaskState) -> str:
+    """The report in its form: what the agent said of its last attempt, and what this program knows. Else empty."""
+    form = _report_form(world, state)
+    if not form:
+        return ""
+    completed = last_of(app.log.read(state.issue_number), "run_completed")
+    said = completed.told.report if completed else {}
+    of_agent = {name: plain(one_line(str(text))) for name, text in said.items()}
+    return slim(filled(form, of_agent | _known_of_work(app, world, state))[:MAX_TOLD])
+
+
+def _known_of_work(app: App, world: World, state: TaskState) -> dict[str, str]:
+    node = world.node(state)
+    request = app.forge().read_pull_request(state.request) if state.request else None
+    checks = of_ci(app.forge().commit_checks(request.head_sha)) if request else ()
+    return {
+        "issue_number": str(state.issue_number),
+        "title": plain(one_line(node.title)),
+        "brief": slugify(node.title),
+        "branch": request.head_branch if request else world.plan(state).policy.publish.target_branch,
+        "pr_number": f"#{request.number}" if request else "none",
+        "files": plain(few(changed_files(app, state))) or "none",
+        "ci_status": ", ".join(f"{check.name}: {check.state}" for check in checks) or "nothing yet",
+    }
 
 
 def _document(app: App, state: TaskState, event: IssueEvent) -> str | None:

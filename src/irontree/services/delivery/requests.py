@@ -5,16 +5,24 @@ The event comes first (R9). The request is looked for by its branch before it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from irontree.app import App
 from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import FORGE_FAILED, RemoteFailed, RemoteUnavailable
-from irontree.ports import EffectLedger, PullRequest
+from irontree.ports import CommitCheck, EffectLedger, PullRequest
 from irontree.services.record import World, summary
 from irontree.services.views.history import last_of
+
+STATUS_NAME: Final = "irontree/verify"
+
+
+def of_ci(checks: Sequence[CommitCheck]) -> tuple[CommitCheck, ...]:
+    """The checks that are not our own status."""
+    return tuple(check for check in checks if check.name != STATUS_NAME)
 
 
 def propose_where_due(

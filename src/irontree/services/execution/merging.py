@@ -30,9 +30,9 @@ from irontree.domain.state import Phase, TaskState
 from irontree.errors import FORGE_FAILED, LogDamaged
 from irontree.ports import CommitCheck, PullRequest, Remark, Review, Stream
 from irontree.services.delivery.comments import comment_marker, post_once
-from irontree.services.delivery.requests import ask_people
+from irontree.services.delivery.requests import ask_people, of_ci
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
-from irontree.services.execution.publication import has_ci, has_merged, of_ci
+from irontree.services.execution.publication import has_ci, has_merged
 from irontree.services.loops.loop import read_loops, skipped
 from irontree.services.record import World, merged_ref, read_world, record
 from irontree.services.work.preflight import block

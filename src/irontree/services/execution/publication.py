@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,8 @@ from irontree.errors import (
     RemoteFailed,
     RemoteUnavailable,
 )
-from irontree.ports import CommitCheck, CommitRefused, Committed, Document, Moved, Published, PullRequest, Rewritten
+from irontree.ports import CommitRefused, Committed, Document, Moved, Published, PullRequest, Rewritten
+from irontree.services.delivery.requests import STATUS_NAME, of_ci
 from irontree.services.record import (
     World,
     closing_policy,
@@ -293,7 +294,6 @@ def _conflict(plan: Plan, tip: str) -> Never:
 # --- `publish.mode: pull_request`: a verified commit is proposed on its own branch
 
 
-STATUS_NAME: Final = "irontree/verify"
 """The name of our own commit status, which appears beside those of CI."""
 
 _LOOK_AT_FORGE: Final = "look at the branch and its requests on the forge, put that right, then go on"
@@ -434,11 +434,6 @@ def _waits_for_ci(app: App, state: TaskState) -> bool:
 def has_ci(app: App, state: TaskState) -> bool:
     """Whether CI checked the commit underneath, so that it can be expected to check this work too (R15)."""
     return state.base_sha is None or bool(of_ci(app.forge().commit_checks(state.base_sha)))
-
-
-def of_ci(checks: Sequence[CommitCheck]) -> tuple[CommitCheck, ...]:
-    """The checks that are not our own status."""
-    return tuple(check for check in checks if check.name != STATUS_NAME)
 
 
 def _body(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,6 +17,7 @@ from irontree.domain.checks import truncate
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.ids import run_token
+from irontree.domain.instructions import ASSIGNED, instructions_for
 from irontree.domain.plan import AgentSpec, Member, Plan, PlanNode
 from irontree.domain.spec import MAX_BYTES
 from irontree.domain.state import Phase, TaskState
@@ -24,7 +26,7 @@ from irontree.domain.timestamps import moment
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.workflow.checkout import HOME
 from irontree.errors import EnvironmentRefused, GitFailed, IrontreeError, NoSuchBranch, NotEligible, RemoteFailed
-from irontree.files import read_beneath
+from irontree.files import disk_errors, read_beneath, remove_beneath
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Stream, Workspace
 from irontree.services.execution.publication import base_of_request, patiently, proposes
 from irontree.services.execution.trial import stop_before_first_attempt, top_level
@@ -54,7 +56,7 @@ from irontree.services.work.preflight import (
     stop_without_dependency,
     try_again_at,
 )
-from irontree.services.work.prompts import PromptedAttempt, task_prompt
+from irontree.services.work.prompts import REPORT_FILE, PromptedAttempt, task_prompt
 
 _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated", "asks"})
 """After these failures the agent ended by itself, so what it wrote is complete; after a kill that is unknown."""
@@ -238,6 +240,7 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
     seen = AttemptEvidence(result.ended, result.exit_code, result.claim, result.failure)
     if stopped := stopped_by(seen):
         return _stopped(app, attempt, result, stopped)
+    told = _report(attempt)
     message = run_message(attempt.state, attempt.node, attempt.plan.policy.publish.subject)
     try:
         made = attempt.workspace.commit(message, base=attempt.base, without=_not_its_work(attempt))
@@ -251,8 +254,30 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
         changed = "nothing more" if made else "nothing"
         reason = _with_last_words(f"the agent changed {changed} and {outcome.reason}", result)
         return _interrupted(app, attempt, reason, _observed(result))
-    observed = _observed(result, unchanged=not changes) | _beside(app, attempt, made)
+    observed = _observed(result, unchanged=not changes) | _beside(app, attempt, made) | told
     return _completed(app, attempt, made.sha if made else _work_beneath(attempt.state), seen=observed)
+
+
+def _report(attempt: _RunningAttempt) -> dict[str, object]:
+    """What the agent says for its report, taken out of the workspace: text by the names that its form asks for."""
+    told = instructions_for(attempt.plan.policy.instructions, ASSIGNED, attempt.node.type)
+    if told is None or not told.said_by_agent:
+        return {}
+    folder = attempt.workspace.path
+    data = read_beneath(folder, REPORT_FILE, _REPORT_BYTES)
+    with disk_errors(folder / REPORT_FILE):
+        remove_beneath(folder, REPORT_FILE)
+    try:
+        said = json.loads(data or b"{}")
+    except (ValueError, RecursionError):
+        return {}
+    pairs = ((name, said.get(name)) for name in told.said_by_agent) if isinstance(said, dict) else ()
+    found = {name: value.strip()[:_REPORT_CHARACTERS] for name, value in pairs if isinstance(value, str)}
+    return {"report": found} if found else {}
+
+
+_REPORT_BYTES: Final = 64 * 1024
+_REPORT_CHARACTERS: Final = 1000
 
 
 def _not_its_work(attempt: _RunningAttempt) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from irontree.domain.checks import checks_for, coverage, left_to_people
 from irontree.domain.command_lines import is_trivial
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
+from irontree.domain.instructions import TOLD, Instructions, instructions_for, untold
 from irontree.domain.machine import held
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode
 from irontree.domain.requirements.markdown import undisplayed
@@ -101,7 +102,7 @@ def approval_view(
         "tracker": app.preferences().tracker,
         "estimate": estimate(_goes_on(world, proposal, task) for task in todo),
         "trivial": _trivial(pairs),
-        "warnings": (*draft.warnings, *_environment(app, proposal), *_unknown_checks(pairs)),
+        "warnings": (*draft.warnings, *_environment(app, proposal), *_unmet(pairs)),
         # Commands, branches and paths in which a character may look like another one.
         "lookalikes": lookalikes_in(proposal),
         # Tasks whose author has no write access: data, never instructions (R20).
@@ -126,11 +127,23 @@ def approval_view(
     }
 
 
+def _told(pairs: Pairs) -> tuple[Instructions, ...]:
+    """The steps that the agents of these tasks are told, each once."""
+    found = (
+        instructions_for(policy.instructions, action, node.type)
+        for action in TOLD
+        for node, policy in pairs
+        if node.executability == "executable"
+    )
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
 def _checked(pairs: Pairs, policy: ExecutionPolicy) -> dict[str, object]:
-    """The configured checks that run, and whether there are steps of a workflow file, for which none do."""
+    """What agents are told to do, and the configured checks that run: none do for steps of a workflow file."""
     nodes = [node for node, _ in pairs]
     configured = any(node.is_checked_as_configured for node in nodes)
     return {
+        "told": _told(pairs),
         "configured": configured,
         "checks": policy.checks if configured else (),
         "steps": any(node.step for node in nodes),
@@ -279,10 +292,11 @@ def _words_of(policy: ExecutionPolicy) -> tuple[str, ...]:
     return (*(agent.line for agent in policy.agents), *members, *checks, *workspace, *target)
 
 
-def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
-    """Criteria that name a check that is not configured: a user will have to judge them (R18)."""
+def _unmet(pairs: Pairs) -> tuple[str, ...]:
+    """Criteria that name a check that is not configured (a user will judge them, R18), and steps that no agent takes."""
     found: dict[str, str] = {}
     for node, policy in pairs:
+        found |= {line: line for line in untold(policy.instructions)}
         known = [check.name for check in policy.checks]
         for name in (criterion.check for criterion in node.criteria):
             if name and name not in known:

@@ -12,6 +12,7 @@ from irontree.domain.checks import checks_for
 from irontree.domain.documents import common_text
 from irontree.domain.graph import Graph
 from irontree.domain.halt import AGENT_ASKS
+from irontree.domain.instructions import ASSIGNED, Instructions, instructions_for
 from irontree.domain.plan import AgentSpec, Member, Plan, PlanNode
 from irontree.domain.state import TaskState
 from irontree.domain.text import one_line
@@ -22,6 +23,8 @@ from irontree.services.views.history import failure_of, last_of
 
 INTRODUCTION_CHARACTERS: Final = 12_000
 DESCRIPTION_CHARACTERS: Final = 6_000
+REPORT_FILE: Final = ".irontree-report.json"
+"""Where an agent says what its report needs: text by name."""
 SUMMARY_CHARACTERS: Final = 600
 MOST_DELIVERED: Final = 20
 MOST_LINES: Final = 60
@@ -90,6 +93,8 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
         around=around,
         protected=plan.policy.protected,
         step=_step(plan, node),
+        told=_told(plan, node, stream),
+        report_file=REPORT_FILE,
         commands=tuple(check.does for check in checks_for(node, plan.policy, attempt.present)),
         failure=failure_of(app, stream, state) if state and stream else None,
         answered=[asked for asked in asked_by_agents(stream) if asked.answer] if stream else (),
@@ -102,6 +107,19 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
 def member_of(agent: AgentSpec) -> Member | None:
     """The member of the team that *agent* is, to be told who it is; None for one that is nobody by name."""
     return agent if isinstance(agent, Member) else None
+
+
+def _told(plan: Plan, node: PlanNode, stream: Stream | None) -> Instructions | None:
+    """What the agent is told to do: for what its request came back with, else for a task of its type."""
+    failed = last_of(stream, "verify_failed_retryable") if stream else None
+    came_back = "ci_failure" if failed and failed.told.failed_at else "review_result"
+    is_answer = failed and (failed.told.failed_at or failed.told.reviews)
+    known = plan.policy.instructions
+    of_answer = instructions_for(known, came_back, node.type) if is_answer else None
+    own = instructions_for(known, ASSIGNED, node.type)
+    if of_answer is None or own is None:
+        return of_answer or own
+    return of_answer.model_copy(update={"report": of_answer.report or own.report})
 
 
 class StepView(NamedTuple):
