@@ -293,7 +293,7 @@ def _words_of(policy: ExecutionPolicy) -> tuple[str, ...]:
 
 
 def _unmet(pairs: Pairs) -> tuple[str, ...]:
-    """Criteria that name a check that is not configured (a user will judge them, R18), and steps that no agent takes."""
+    """Criteria that name a check that is not configured (a user judges them, R18), and steps that no agent takes."""
     found: dict[str, str] = {}
     for node, policy in pairs:
         found |= {line: line for line in untold(policy.instructions)}
