@@ -16,6 +16,7 @@ from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.gitea_http import GiteaClient, Query
+from irontree.forges.gitea_writers import GiteaRights
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
 from irontree.forges.writers import KnownWriters
 from irontree.ports import (
@@ -33,9 +34,6 @@ from irontree.ports import (
     Review,
 )
 
-_RUNS_IT: Final = {"admin", "owner"}
-"""What gives every right in a repository, whatever teams say of its parts."""
-_UNITS_ADD_UP: Final = (1, 25)
 _SCOPE_PROBES: Final = {"issues/0": "write:issue", "pulls/0": "write:repository"}
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
@@ -53,6 +51,7 @@ class GiteaForge:
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GiteaClient(settings)
         self._is_agent = settings.is_agent
+        self._rights = GiteaRights(self._client)
         self._writers = KnownWriters(settings.clock, self._is_known)
         self._labels: dict[str, int] = {}
         """Ids by name, as they were when they were last read or made."""
@@ -218,7 +217,7 @@ class GiteaForge:
         self._created = parsed(found["created_at"])
         facts = rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
         lacking = tuple(scope for path, scope in _SCOPE_PROBES.items() if self._lacks_scope(path))
-        return facts._replace(lacking_scopes=lacking, hides_writers=self._hides_writers(found))
+        return facts._replace(lacking_scopes=lacking, hides_writers=self._rights.hidden(found, self._account))
 
     def may_push(self, branch: str) -> bool:
         """Whether no protection forbids it; a branch that is not there can be made."""
@@ -252,87 +251,6 @@ class GiteaForge:
         except AccessRefused as refused:
             return refused.reason == "permission"
         return False
-
-    def _hides_writers(self, repository: rest.Json) -> str:
-        if not repository["permissions"]["admin"]:
-            return f"{self._account} is no administrator of the repository"
-        if all(self._shows_members(team) for team in self._teams() or () if rest.writes_code(team)):
-            return ""
-        return (
-            f"the token may not see who is in the teams that write (read:organization), or {self._account} is in none"
-        )
-
-    def _shows_members(self, team: rest.Json) -> bool:
-        try:
-            return self._client.read_of_server(f"teams/{team['id']}/members").ok
-        except AccessRefused as refused:
-            return bool(_none_where_denied(refused))
-
-    def _is_writer(self, login: str) -> bool:
-        """Whether that account may push code (R20). Whatever the server does not let us see counts as no.
-
-        The permission that the server tells is the widest of collaboration and teams, and says nothing of the units
-        of a team: in an organization, `write` may be for issues alone, and `read` of one that may push
-        (docs/decisions/0020-who-may-write.md).
-        """
-        if login == rest.GHOST:
-            return False
-        level = self._permission(login)
-        if level in _RUNS_IT:
-            return True
-        teams = self._teams()
-        if teams is None:
-            return level == "write" if level else login == self._find("", "repository")["owner"]["login"]
-        writing = [team for team in teams if rest.writes_code(team) and self._is_member(team, login, unseen=False)]
-        if any(team["permission"] in _RUNS_IT for team in writing):
-            return True
-        may_push = bool(writing) or (level == "write" and self._collaborates(login, teams))
-        return may_push and not self._may_be_hidden(login, teams)
-
-    def _collaborates(self, login: str, teams: Sequence[rest.Json]) -> bool:
-        """Whether `write` is what the account was given itself."""
-        if not self._is_there(f"collaborators/{quote(login, safe='')}"):
-            return False
-        # An invitation to read beside a team that writes issues shows the same: then the level may be the team's.
-        return not any(team["permission"] == "write" and self._is_member(team, login, unseen=True) for team in teams)
-
-    def _may_be_hidden(self, login: str, teams: Sequence[rest.Json]) -> bool:
-        """Whether a team without an entry for code may take away what the account has, as before Gitea 1.25.
-
-        It does if the database lists it after the others, in an order that nobody is told.
-        """
-        silent = [team for team in teams if not rest.speaks_of_code(team)]
-        return bool(silent) and not self._units_add_up and any(self._is_member(t, login, unseen=True) for t in silent)
-
-    @cached_property
-    def _units_add_up(self) -> bool:
-        return rest.version_of(self._client.read_of_server("version").data) >= _UNITS_ADD_UP
-
-    def _permission(self, login: str) -> str:
-        """What the server says of that account; empty if it is not there, or if we may not ask: administrators may."""
-        try:
-            answer = self._client.read(f"collaborators/{quote(login, safe='')}/permission")
-        except AccessRefused as refused:
-            return _none_where_denied(refused)
-        return str(answer.data["permission"]) if answer.status == HTTPStatus.OK else ""
-
-    def _teams(self) -> list[rest.Json] | None:
-        """The teams of the repository; None if its owner is no organization. All at once: this list has no pages."""
-        answer = self._client.read("teams", passing={HTTPStatus.METHOD_NOT_ALLOWED})
-        if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
-            return None
-        return list(answer.data or ()) if answer.status == HTTPStatus.OK else []
-
-    def _is_member(self, team: rest.Json, login: str, *, unseen: bool) -> bool:
-        """Whether the account is in the team; *unseen* if we are neither in it nor own the organization."""
-        try:
-            return self._client.read_of_server(f"teams/{team['id']}/members/{quote(login, safe='')}").ok
-        except AccessRefused as refused:
-            return bool(_none_where_denied(refused)) or unseen
-
-    def _is_there(self, path: str) -> bool:
-        """Whether the server knows it here; an account that does not exist is refused with 422."""
-        return self._client.read(path, passing={HTTPStatus.UNPROCESSABLE_ENTITY}).ok
 
     def _look(self, path: str) -> Any:
         """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
@@ -453,7 +371,7 @@ class GiteaForge:
         )
 
     def _is_known(self, login: str) -> bool:
-        return not self._is_agent(login) and (login == self._account or self._is_writer(login))
+        return not self._is_agent(login) and (login == self._account or self._rights.include(login))
 
     def _trusts(self, shown: rest.Json) -> bool:
         """Whether it has an author, who has write access (R20)."""
@@ -472,10 +390,3 @@ class GiteaForge:
     def _created(self) -> datetime:
         """When the repository was made here."""
         return parsed(self._find("", "repository")["created_at"])
-
-
-def _none_where_denied(refused: AccessRefused) -> str:
-    """Nothing where our rights do not reach; raises *refused* if it is about anything else."""
-    if refused.reason != "permission":
-        raise refused
-    return ""
