@@ -17,15 +17,18 @@ from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.gitea_http import GiteaClient, Query
 from irontree.forges.gitea_writers import GiteaRights
+from irontree.forges.http_answers import refused_as
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
 from irontree.forges.writers import KnownWriters
 from irontree.ports import (
+    ChangedIssue,
     CheckState,
     CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
     Links,
+    Opinion,
     PullRequest,
     PullRequestChanges,
     Reaction,
@@ -38,6 +41,7 @@ _SCOPE_PROBES: Final = {"issues/0": "write:issue", "pulls/0": "write:repository"
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
 _DESCRIPTION: Final = 255
+_ENDS: Final = {"close", "merge_pull"}
 
 
 class GiteaForge:
@@ -97,6 +101,23 @@ class GiteaForge:
         listed = self._client.read_all("issues", {"state": "open", "type": "issues", **filters})
         carrying = (shown for shown in listed if label in {known["name"] for known in shown["labels"] or ()})
         return tuple(map(self._issue, sorted(carrying, key=lambda shown: int(shown["number"]))))
+
+    def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
+        """Issues that changed at or after *moment*, lowest number first; one with a new comment is among them."""
+        listed = self._client.read_all("issues", {"state": "all", "type": "issues", "since": moment})
+        in_order = sorted(listed, key=lambda shown: int(shown["number"]))
+        return tuple(rest.changed_issue(self._issue(shown), shown) for shown in in_order)
+
+    def assigner(self, number: int, login: str) -> str | None:
+        """The account that last assigned *login*."""
+        given = (one for one in self._timeline(number) if one["type"] == "assignees" and not one["removed_assignee"])
+        theirs = [one for one in given if (rest.login_of(one["assignee"]) or "").casefold() == login.casefold()]
+        return self._doer(theirs)
+
+    def closer(self, number: int) -> str | None:
+        """The account that closed it; of a request, the one that merged it."""
+        ended = [one for one in self._timeline(number) if one["type"] in _ENDS | {"reopen"}]
+        return self._doer(ended) if ended and ended[-1]["type"] in _ENDS else None
 
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""
@@ -159,12 +180,8 @@ class GiteaForge:
     def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
         """Open a request to merge branch *head* into *base*; a draft is one whose title begins with `WIP:`."""
         text = {"title": rest.with_wip(one_line(title), draft=draft), "body": as_kept(body)}
-        try:
+        with refused_as(f"no pull request of {head} for {base}"):
             shown = self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
-        except (AccessRefused, RemoteUnavailable):
-            raise
-        except RemoteFailed as error:
-            raise RemoteFailed(f"no pull request of {head} for {base}: {error.message}", remedy=error.remedy) from error
         return rest.gitea_pull(self._without_idle_prefix(shown))
 
     def read_pull_request(self, number: int) -> PullRequest | None:
@@ -201,6 +218,22 @@ class GiteaForge:
         """Ask accounts and teams to review. Gitea itself asks those of CODEOWNERS (`services/issue/pull.go`)."""
         if given := rest.requested(reviewers, besides=self._account):
             self._write("POST", f"pulls/{number}/requested_reviewers", f"pull request #{number}", given)
+
+    def submit_review(self, number: int, opinion: Opinion, body: str, commit: str) -> Review:
+        """Hand in our review; Gitea refuses to approve one's own request, and to ask for changes of it."""
+        what = f"pull request #{number}"
+        is_ours = rest.author_of(self._find(f"pulls/{number}", what)) == self._account
+        given = {"event": rest.GITEA_EVENTS["commented" if is_ours else opinion], "body": as_kept(body)}
+        with refused_as(f"no review of {what}"):
+            shown = self._write("POST", f"pulls/{number}/reviews", what, {**given, "commit_id": commit})
+        written = self._written_by_us(shown)
+        return rest.review_of(written, rest.verdict_of(written) or opinion, (), trusted=self._trusts(written))
+
+    def merge_pull_request(self, number: int, head_sha: str) -> None:
+        """Merge it if that is its head."""
+        what, style = f"pull request #{number}", rest.gitea_merge_style(self._find("", "repository"))
+        with refused_as(f"{what} was not merged"):
+            self._write("POST", f"pulls/{number}/merge", what, {"Do": style, "head_commit_id": head_sha})
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """The newest status of each name, ordered by name; the API has no way from a status to its log."""
@@ -283,12 +316,24 @@ class GiteaForge:
         return rest.gitea_issue(written, trusted=rest.author_of(written) == self._account or self._trusts(written))
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
+        return tuple(map(self._comment, self._said_under(number, "comments", query)))
+
+    def _timeline(self, number: int) -> list[rest.Json]:
+        """What was done to the issue, oldest first."""
+        return self._said_under(number, "timeline")
+
+    def _doer(self, events: Sequence[rest.Json]) -> str | None:
+        """Who did the last of them, unless it came here with a migration."""
+        return rest.login_of(self._attributed(events[-1])["user"]) if events else None
+
+    def _said_under(self, number: int, which: str, query: Query | None = None) -> list[rest.Json]:
+        """One of the lists of an issue that have no pages, oldest first."""
         with self._commenting(number):
-            shown = self._client.read_at_once(f"issues/{number}/comments", query)
+            shown = self._client.read_at_once(f"issues/{number}/{which}", query)
         if shown is None:
             self._client.explain_absence(of_issues=True)
             raise self._missing(f"issue #{number}")
-        return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
+        return sorted(shown, key=lambda one: int(one["id"]))
 
     def _comment(self, shown: rest.Json) -> Comment:
         written = self._attributed(shown)
