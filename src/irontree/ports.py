@@ -466,7 +466,7 @@ class PullRequest(NamedTuple):
     """The account that merged it; None before that, or where the forge does not know."""
     url: str
     requested_reviewers: tuple[str, ...] = ()
-    """The accounts that were asked to review it and have not yet; who has may be among them where they are files."""
+    """The accounts that are asked to review it; on other forges than GitHub also those who have."""
 
 
 class Remark(NamedTuple):

@@ -170,7 +170,7 @@ class Shapes:
             "merged_by": self.user(pull.merged_by) if pull.merged_by else None,
             "base": self._base(pull, viewer),
             "head": self._head(issue, pull, viewer),
-            "requested_reviewers": [self.user(login) for login in issue.requested] or None,
+            "requested_reviewers": [self.user(login) for login in _reviewers(issue, pull)] or None,
             "closed_at": None,
         }
 
@@ -238,6 +238,12 @@ class Shapes:
             "created_at": moment(status.created),
             "updated_at": moment(status.created),
         }
+
+
+def _reviewers(issue: Issue, pull: Pull) -> list[str]:
+    """Who has reviewed, asked or not, and who is to (models/issues/pull.go, LoadRequestedReviewers)."""
+    reviewed = (review.author for review in pull.reviews if review.state != "PENDING" and not review.dismissed)
+    return [*dict.fromkeys((*reviewed, *issue.requested))]
 
 
 def moment(time: datetime) -> str:
