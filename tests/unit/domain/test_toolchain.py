@@ -95,6 +95,8 @@ def test_an_account_of_an_app_is_named_with_its_end():
         "> @tester",
         "> quoted\n@tester",
         "- > @tester",
+        "1. - > @tester",
+        "- one\n\n    > @tester",
         "<!-- @tester -->",
         "<!-- @tester",
         "<details>\n\n@tester\n\n</details>",
@@ -170,7 +172,8 @@ def test_what_our_program_says_besides_asks_nobody_and_what_a_person_says_under_
     assert asked(answer(first, "@coder look")) == []  # of a request that we know nothing of
     assert asked(answer(first, "@coder look", edited=True), known=[first]) == []
     assert asked(answer(first, "@coder"), known=[first], issue=ISSUE._replace(number=91)) == []
-    assert asked(answer(first, f"@coder\n{asked_marker('mention-C1-coder')}"), known=[first]) == []
+    twice = answer(first, "@coder")
+    assert asked(twice._replace(body=f"{twice.body}\n{asked_marker('mention-C1-coder')}"), known=[first]) == []
     assert asked(ours) == ["quant"]
 
 

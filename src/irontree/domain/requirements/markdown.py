@@ -158,12 +158,11 @@ def words_said(text: str) -> str:
     lines = _visible(text)
     tokens, tags = _comment_parser().parse("\n".join(lines)), _OpenTags()
     apart = lines_apart([_LIST_MARK.sub("", line) for line in lines], _fenced(tokens))
-    said, quotes = [], 0
+    said = []
     for token in tokens:
-        quotes += token.nesting if token.type in ("blockquote_open", "blockquote_close") else 0
         if token.type == "html_block":
             tags.feed(token.content)
-        elif token.type == "inline" and not quotes:
+        elif token.type == "inline":
             words = "".join(_words_of(token.children or (), tags))
             said.append("" if token.map and apart.intersection(range(*token.map)) else words)
     return "\n".join(said)

@@ -147,6 +147,8 @@ def test_a_new_process_reads_what_came_after_the_newest_request(team: Team):
 def test_what_was_said_before_the_approval_or_without_write_access_asks_nobody(team: Team):
     team.say(1, "@tester look")
     team.approve()
+    assert team.look() == []
+    assert team.forge.asked == ["all"]
     team.say(1, "@tester look", author="mallory")
     assert team.look() == []
     assert team.requests.keys() == ()
@@ -185,8 +187,12 @@ def test_after_an_outage_the_next_look_sees_it_all(team: Team):
 
 
 def test_an_issue_that_cannot_be_read_keeps_no_other_from_being_looked_at(team: Team):
+    """However much later the other was written."""
+    assert team.look() == []
     team.forge.unreadable.add(1)
-    team.say(1, "@tester look"), team.say(2, "@coder look")
+    team.say(1, "@tester look")
+    team.scene.clock.moment += timedelta(days=30)
+    team.say(2, "@coder look")
     with pytest.raises(RemoteFailed, match="0009"):
         team.look()
     assert team.requests.keys() == ("mention-C2-1-coder",)
