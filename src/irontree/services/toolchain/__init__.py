@@ -1,1 +1,1 @@
-"""What members of the team are asked in the forge, beside their tasks."""
+"""What the team is asked in the forge: what is due, asking, answering."""
