@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from irontree.errors import RemoteUnavailable
 from irontree.forges.gitea import GiteaForge
 from tests.support.forges import HEAD_SHA
+from tests.support.gitea.server import Fault as GiteaFault
 from tests.support.gitea.server import GiteaServer, gitea_server
 from tests.support.gitea.stage import MovingClock, settings
 from tests.support.github.stage import GithubStage, github
@@ -69,6 +71,16 @@ def test_who_merged_a_request_closed_it_on_gitea(server: GiteaServer, gitea: Git
     server.contents.merge_styles = ["squash"]
     gitea.merge_pull_request(number, HEAD_SHA)
     assert gitea.closer(number) == "irontree"
+
+
+def test_a_request_that_gitea_is_still_looking_at_can_be_merged_later(server: GiteaServer, gitea: GiteaForge):
+    """After each push it finds out in the background whether there are conflicts (routers/api/v1/repo/pull.go)."""
+    server.contents.push("it", HEAD_SHA)
+    number = gitea.create_pull_request(head="it", base="main", title="It", body="", draft=False).number
+    server.faults.append(GiteaFault("POST", "/merge", status=405, body={"message": "Please try again later"}))
+    with pytest.raises(RemoteUnavailable, match="still finding out"):
+        gitea.merge_pull_request(number, HEAD_SHA)
+    gitea.merge_pull_request(number, HEAD_SHA)
 
 
 def test_the_last_of_several_assignments_counts_on_github(hub: GithubStage):
