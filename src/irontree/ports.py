@@ -443,6 +443,8 @@ class AgentRequests(Protocol):
 
 
 ReviewVerdict = Literal["approved", "changes_requested", "commented", "dismissed"]
+Opinion = Literal["approved", "changes_requested", "commented"]
+"""What a review that is handed in can say."""
 CheckState = Literal["pending", "success", "failure"]
 
 
@@ -463,6 +465,8 @@ class PullRequest(NamedTuple):
     merged_by: str | None
     """The account that merged it; None before that, or where the forge does not know."""
     url: str
+    requested_reviewers: tuple[str, ...] = ()
+    """The accounts that are asked to review it; on other forges than GitHub also those who have."""
 
 
 class Remark(NamedTuple):
@@ -556,6 +560,18 @@ class PullRequests(Protocol):
         Raises RemoteFailed for one that cannot review.
         """
 
+    def submit_review(self, number: int, opinion: Opinion, body: str, commit: str) -> Review:
+        """Hand in our review of that commit; never sent twice (see `create_issue`).
+
+        Of our own request it is a commenting one: forges refuse the others. A commenting one needs a body.
+        """
+
+    def merge_pull_request(self, number: int, head_sha: str) -> None:
+        """Merge it in a way that the repository allows.
+
+        Raises RemoteFailed unless *head_sha* is its head, and where it cannot be merged.
+        """
+
 
 class Checks(Protocol):
     """Commit statuses: those of CI, and ours."""
@@ -594,6 +610,13 @@ class Label(NamedTuple):
     description: str = ""
 
 
+class ChangedIssue(NamedTuple):
+    """An issue in a list of those that changed, and when it last did (UTC, by the forge's clock)."""
+
+    issue: Issue
+    at: str
+
+
 class IssueTracker(Protocol):
     """Issues of one repository."""
 
@@ -624,6 +647,18 @@ class IssueTracker(Protocol):
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, oldest first; pull requests left out."""
+
+    def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
+        """Issues in any state that changed at or after *moment*, lowest number first; pull requests left out.
+
+        A comment may count as a change. As cheap to ask again as `comments_since`.
+        """
+
+    def assigner(self, number: int, login: str) -> str | None:
+        """The account that last assigned *login* to an issue; None if nobody did, or the forge does not say."""
+
+    def closer(self, number: int) -> str | None:
+        """The account that closed an issue; None if it is open, or the forge does not say."""
 
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""

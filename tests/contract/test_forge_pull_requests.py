@@ -199,4 +199,4 @@ def test_people_are_asked_to_review_and_assigned(stage: Stage, pull: PullRequest
     asked = stage.people(pull.number)
     assert asked[0] == ["writer"]
     assert asked[1].count("writer") == 1
-    assert stage.ours.read_pull_request(pull.number) == pull
+    assert stage.ours.read_pull_request(pull.number) == pull._replace(requested_reviewers=("writer",))

@@ -6,7 +6,13 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from tests.contract import test_forge, test_forge_commands, test_forge_publication, test_forge_pull_requests
+from tests.contract import (
+    test_forge,
+    test_forge_commands,
+    test_forge_publication,
+    test_forge_pull_requests,
+    test_forge_team,
+)
 
 OF_A_CLOCK_THAT_STANDS_STILL = {
     "test_times_are_utc",
@@ -26,6 +32,6 @@ def suite(module: ModuleType) -> dict[str, Any]:
     }
 
 
-for each in (test_forge, test_forge_commands, test_forge_publication, test_forge_pull_requests):
+for each in (test_forge, test_forge_commands, test_forge_publication, test_forge_pull_requests, test_forge_team):
     globals().update(suite(each))
 del each

@@ -232,3 +232,19 @@ def test_writers_at_the_same_time_lose_nothing(forge: LocalForge, folder: Path):
 def test_a_number_that_the_log_knows_is_given_to_no_new_issue_even_if_all_issues_are_gone(tmp_path):
     settings = ForgeSettings(tmp_path, "irontree", Noon(), read_mapping, write_mapping, taken=lambda: (2, 7))
     assert LocalForge(settings).create_issue("New", "", ()).number == 8
+
+
+def test_who_is_assigned_may_be_written_by_hand(folder: Path, forge: LocalForge):
+    (folder / "issues").mkdir(parents=True)
+    for number, typed in enumerate(("coder", "[coder, tester]", ""), start=1):
+        (folder / "issues" / f"{number:04}.md").write_text(f"---\ntitle: It\nassignees: {typed}\n---\n")
+    changed = forge.changed_since("2026-01-01T00:00:00Z")
+    assert [one.issue.assignees for one in changed] == [("coder",), ("coder", "tester"), ()]
+
+
+def test_a_request_in_a_file_is_merged_by_git_alone(forge: LocalForge, folder: Path):
+    (folder / "pulls").mkdir(parents=True)
+    (folder / "pulls" / "0001.md").write_text("---\ntitle: It\nhead: feature/it\nbase: main\n---\n")
+    with pytest.raises(RemoteFailed, match="#1 is a file") as refused:
+        forge.merge_pull_request(1, "a" * 40)
+    assert refused.value.remedy == "git merge feature/it"

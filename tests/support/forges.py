@@ -63,6 +63,10 @@ class Stage(Protocol):
         """Hand in a review as `irontree`, `mallory` or `writer`, who has write access."""
         ...
 
+    def settle(self, number: int) -> None:
+        """Wait until the forge has found out whether a pull request can be merged; it refuses until then."""
+        ...
+
     def dismiss(self, account: str) -> None:
         """Take write access away from an account."""
         ...
@@ -121,6 +125,7 @@ def hand_in(
 ) -> None:
     """Hand a review in there as *author*."""
     reviews = tracker.handed_in.setdefault(number, [])
+    tracker.requested[number] = tuple(login for login in tracker.requested.get(number, ()) if login != author)
     said = tuple(Remark(author, trusted=False, body=text, path=path, line=line) for path, line, text in remarks)
     reviews.append(
         Review(
@@ -163,6 +168,9 @@ class MemoryStage:
 
     def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:
         hand_in(self.tracker, number, author, verdict, body, remarks)
+
+    def settle(self, number: int) -> None:
+        """It knows at once."""
 
     def dismiss(self, account: str) -> None:
         self.tracker.writers.discard(account)
@@ -239,6 +247,9 @@ class LocalStage:
         folder.mkdir(parents=True, exist_ok=True)
         index = len(list(folder.iterdir())) + 1
         (folder / f"{index:04d}.md").write_text(f"---\nauthor: {author}\nverdict: {verdict}\n---\n\n{body}\n")
+
+    def settle(self, number: int) -> None:
+        """Files merge nothing."""
 
     def dismiss(self, account: str) -> None:
         """Files have no accounts to take anything from."""

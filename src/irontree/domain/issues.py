@@ -33,6 +33,7 @@ class Issue(NamedTuple):
     url: str
     pull_request: bool = False
     """Some forges list their pull requests among the issues."""
+    assignees: tuple[str, ...] = ()
 
 
 # --- The parts of an issue's text that follow its state

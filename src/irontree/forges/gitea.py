@@ -16,15 +16,19 @@ from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.gitea_http import GiteaClient, Query
+from irontree.forges.gitea_writers import GiteaRights
+from irontree.forges.http_answers import refused_as
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
 from irontree.forges.writers import KnownWriters
 from irontree.ports import (
+    ChangedIssue,
     CheckState,
     CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
     Links,
+    Opinion,
     PullRequest,
     PullRequestChanges,
     Reaction,
@@ -33,13 +37,11 @@ from irontree.ports import (
     Review,
 )
 
-_RUNS_IT: Final = {"admin", "owner"}
-"""What gives every right in a repository, whatever teams say of its parts."""
-_UNITS_ADD_UP: Final = (1, 25)
 _SCOPE_PROBES: Final = {"issues/0": "write:issue", "pulls/0": "write:repository"}
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
 _DESCRIPTION: Final = 255
+_ENDS: Final = {"close", "merge_pull"}
 
 
 class GiteaForge:
@@ -53,6 +55,7 @@ class GiteaForge:
     def __init__(self, settings: ForgeSettings) -> None:
         self._client = GiteaClient(settings)
         self._is_agent = settings.is_agent
+        self._rights = GiteaRights(self._client)
         self._writers = KnownWriters(settings.clock, self._is_known)
         self._labels: dict[str, int] = {}
         """Ids by name, as they were when they were last read or made."""
@@ -98,6 +101,23 @@ class GiteaForge:
         listed = self._client.read_all("issues", {"state": "open", "type": "issues", **filters})
         carrying = (shown for shown in listed if label in {known["name"] for known in shown["labels"] or ()})
         return tuple(map(self._issue, sorted(carrying, key=lambda shown: int(shown["number"]))))
+
+    def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
+        """Issues that changed at or after *moment*, lowest number first; one with a new comment is among them."""
+        listed = self._client.read_all("issues", {"state": "all", "type": "issues", "since": moment})
+        in_order = sorted(listed, key=lambda shown: int(shown["number"]))
+        return tuple(rest.changed_issue(self._issue(shown), shown) for shown in in_order)
+
+    def assigner(self, number: int, login: str) -> str | None:
+        """The account that last assigned *login*."""
+        given = (one for one in self._timeline(number) if one["type"] == "assignees" and not one["removed_assignee"])
+        theirs = [one for one in given if (rest.login_of(one["assignee"]) or "").casefold() == login.casefold()]
+        return self._doer(theirs)
+
+    def closer(self, number: int) -> str | None:
+        """The account that closed it; of a request, the one that merged it."""
+        ended = [one for one in self._timeline(number) if one["type"] in _ENDS | {"reopen"}]
+        return self._doer(ended) if ended and ended[-1]["type"] in _ENDS else None
 
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""
@@ -160,12 +180,8 @@ class GiteaForge:
     def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
         """Open a request to merge branch *head* into *base*; a draft is one whose title begins with `WIP:`."""
         text = {"title": rest.with_wip(one_line(title), draft=draft), "body": as_kept(body)}
-        try:
+        with refused_as(f"no pull request of {head} for {base}"):
             shown = self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
-        except (AccessRefused, RemoteUnavailable):
-            raise
-        except RemoteFailed as error:
-            raise RemoteFailed(f"no pull request of {head} for {base}: {error.message}", remedy=error.remedy) from error
         return rest.gitea_pull(self._without_idle_prefix(shown))
 
     def read_pull_request(self, number: int) -> PullRequest | None:
@@ -203,6 +219,22 @@ class GiteaForge:
         if given := rest.requested(reviewers, besides=self._account):
             self._write("POST", f"pulls/{number}/requested_reviewers", f"pull request #{number}", given)
 
+    def submit_review(self, number: int, opinion: Opinion, body: str, commit: str) -> Review:
+        """Hand in our review; Gitea refuses to approve one's own request, and to ask for changes of it."""
+        what = f"pull request #{number}"
+        is_ours = rest.author_of(self._find(f"pulls/{number}", what)) == self._account
+        given = {"event": rest.GITEA_EVENTS["commented" if is_ours else opinion], "body": as_kept(body)}
+        with refused_as(f"no review of {what}"):
+            shown = self._write("POST", f"pulls/{number}/reviews", what, {**given, "commit_id": commit})
+        written = self._written_by_us(shown)
+        return rest.review_of(written, rest.verdict_of(written) or opinion, (), trusted=self._trusts(written))
+
+    def merge_pull_request(self, number: int, head_sha: str) -> None:
+        """Merge it if that is its head."""
+        what, style = f"pull request #{number}", rest.gitea_merge_style(self._find("", "repository"))
+        with refused_as(f"{what} was not merged"):
+            self._write("POST", f"pulls/{number}/merge", what, {"Do": style, "head_commit_id": head_sha})
+
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """The newest status of each name, ordered by name; the API has no way from a status to its log."""
         return rest.checks_of(self._client.read_all(f"statuses/{sha}"))
@@ -218,7 +250,7 @@ class GiteaForge:
         self._created = parsed(found["created_at"])
         facts = rest.facts_of(found, self._account, can_write=found["permissions"]["push"])
         lacking = tuple(scope for path, scope in _SCOPE_PROBES.items() if self._lacks_scope(path))
-        return facts._replace(lacking_scopes=lacking, hides_writers=self._hides_writers(found))
+        return facts._replace(lacking_scopes=lacking, hides_writers=self._rights.hidden(found, self._account))
 
     def may_push(self, branch: str) -> bool:
         """Whether no protection forbids it; a branch that is not there can be made."""
@@ -253,87 +285,6 @@ class GiteaForge:
             return refused.reason == "permission"
         return False
 
-    def _hides_writers(self, repository: rest.Json) -> str:
-        if not repository["permissions"]["admin"]:
-            return f"{self._account} is no administrator of the repository"
-        if all(self._shows_members(team) for team in self._teams() or () if rest.writes_code(team)):
-            return ""
-        return (
-            f"the token may not see who is in the teams that write (read:organization), or {self._account} is in none"
-        )
-
-    def _shows_members(self, team: rest.Json) -> bool:
-        try:
-            return self._client.read_of_server(f"teams/{team['id']}/members").ok
-        except AccessRefused as refused:
-            return bool(_none_where_denied(refused))
-
-    def _is_writer(self, login: str) -> bool:
-        """Whether that account may push code (R20). Whatever the server does not let us see counts as no.
-
-        The permission that the server tells is the widest of collaboration and teams, and says nothing of the units
-        of a team: in an organization, `write` may be for issues alone, and `read` of one that may push
-        (docs/decisions/0020-who-may-write.md).
-        """
-        if login == rest.GHOST:
-            return False
-        level = self._permission(login)
-        if level in _RUNS_IT:
-            return True
-        teams = self._teams()
-        if teams is None:
-            return level == "write" if level else login == self._find("", "repository")["owner"]["login"]
-        writing = [team for team in teams if rest.writes_code(team) and self._is_member(team, login, unseen=False)]
-        if any(team["permission"] in _RUNS_IT for team in writing):
-            return True
-        may_push = bool(writing) or (level == "write" and self._collaborates(login, teams))
-        return may_push and not self._may_be_hidden(login, teams)
-
-    def _collaborates(self, login: str, teams: Sequence[rest.Json]) -> bool:
-        """Whether `write` is what the account was given itself."""
-        if not self._is_there(f"collaborators/{quote(login, safe='')}"):
-            return False
-        # An invitation to read beside a team that writes issues shows the same: then the level may be the team's.
-        return not any(team["permission"] == "write" and self._is_member(team, login, unseen=True) for team in teams)
-
-    def _may_be_hidden(self, login: str, teams: Sequence[rest.Json]) -> bool:
-        """Whether a team without an entry for code may take away what the account has, as before Gitea 1.25.
-
-        It does if the database lists it after the others, in an order that nobody is told.
-        """
-        silent = [team for team in teams if not rest.speaks_of_code(team)]
-        return bool(silent) and not self._units_add_up and any(self._is_member(t, login, unseen=True) for t in silent)
-
-    @cached_property
-    def _units_add_up(self) -> bool:
-        return rest.version_of(self._client.read_of_server("version").data) >= _UNITS_ADD_UP
-
-    def _permission(self, login: str) -> str:
-        """What the server says of that account; empty if it is not there, or if we may not ask: administrators may."""
-        try:
-            answer = self._client.read(f"collaborators/{quote(login, safe='')}/permission")
-        except AccessRefused as refused:
-            return _none_where_denied(refused)
-        return str(answer.data["permission"]) if answer.status == HTTPStatus.OK else ""
-
-    def _teams(self) -> list[rest.Json] | None:
-        """The teams of the repository; None if its owner is no organization. All at once: this list has no pages."""
-        answer = self._client.read("teams", passing={HTTPStatus.METHOD_NOT_ALLOWED})
-        if answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
-            return None
-        return list(answer.data or ()) if answer.status == HTTPStatus.OK else []
-
-    def _is_member(self, team: rest.Json, login: str, *, unseen: bool) -> bool:
-        """Whether the account is in the team; *unseen* if we are neither in it nor own the organization."""
-        try:
-            return self._client.read_of_server(f"teams/{team['id']}/members/{quote(login, safe='')}").ok
-        except AccessRefused as refused:
-            return bool(_none_where_denied(refused)) or unseen
-
-    def _is_there(self, path: str) -> bool:
-        """Whether the server knows it here; an account that does not exist is refused with 422."""
-        return self._client.read(path, passing={HTTPStatus.UNPROCESSABLE_ENTITY}).ok
-
     def _look(self, path: str) -> Any:
         """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
         answer = self._client.read(path)
@@ -365,12 +316,24 @@ class GiteaForge:
         return rest.gitea_issue(written, trusted=rest.author_of(written) == self._account or self._trusts(written))
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
+        return tuple(map(self._comment, self._said_under(number, "comments", query)))
+
+    def _timeline(self, number: int) -> list[rest.Json]:
+        """What was done to the issue, oldest first."""
+        return self._said_under(number, "timeline")
+
+    def _doer(self, events: Sequence[rest.Json]) -> str | None:
+        """Who did the last of them, unless it came here with a migration."""
+        return rest.login_of(self._attributed(events[-1])["user"]) if events else None
+
+    def _said_under(self, number: int, which: str, query: Query | None = None) -> list[rest.Json]:
+        """One of the lists of an issue that have no pages, oldest first."""
         with self._commenting(number):
-            shown = self._client.read_at_once(f"issues/{number}/comments", query)
+            shown = self._client.read_at_once(f"issues/{number}/{which}", query)
         if shown is None:
             self._client.explain_absence(of_issues=True)
             raise self._missing(f"issue #{number}")
-        return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
+        return sorted(shown, key=lambda one: int(one["id"]))
 
     def _comment(self, shown: rest.Json) -> Comment:
         written = self._attributed(shown)
@@ -453,7 +416,7 @@ class GiteaForge:
         )
 
     def _is_known(self, login: str) -> bool:
-        return not self._is_agent(login) and (login == self._account or self._is_writer(login))
+        return not self._is_agent(login) and (login == self._account or self._rights.include(login))
 
     def _trusts(self, shown: rest.Json) -> bool:
         """Whether it has an author, who has write access (R20)."""
@@ -472,10 +435,3 @@ class GiteaForge:
     def _created(self) -> datetime:
         """When the repository was made here."""
         return parsed(self._find("", "repository")["created_at"])
-
-
-def _none_where_denied(refused: AccessRefused) -> str:
-    """Nothing where our rights do not reach; raises *refused* if it is about anything else."""
-    if refused.reason != "permission":
-        raise refused
-    return ""

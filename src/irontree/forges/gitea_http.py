@@ -43,6 +43,8 @@ def _final(answer: HttpAnswer, where: str) -> RemoteFailed:
             )
         case HTTPStatus.LOCKED:
             return AccessRefused(f"{where} is archived", reason="archived", remedy="unarchive it in its settings")
+        case HTTPStatus.METHOD_NOT_ALLOWED if "try again later" in answer.message:
+            return RemoteUnavailable(f"{where} is still finding out whether it can be merged", remedy="try again")
         case status:
             return RemoteFailed(f"{where} answers with {status}{answer.said}")
 

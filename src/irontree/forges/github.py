@@ -16,15 +16,18 @@ from irontree.errors import AccessRefused, RemoteFailed
 from irontree.forges import ForgeSettings
 from irontree.forges import rest_values as rest
 from irontree.forges.github_client import PER_PAGE, GithubClient
+from irontree.forges.http_answers import refused_as
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, require_fits, shortened
 from irontree.forges.writers import KnownWriters
 from irontree.ports import (
+    ChangedIssue,
     CheckState,
     CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
     Links,
+    Opinion,
     PullRequest,
     PullRequestChanges,
     Reaction,
@@ -93,6 +96,29 @@ class GithubForge:
         query = {"state": "open", "labels": label, "sort": "created", "direction": "asc"}
         listed = self._client.pages_again(self._client.path("issues"), **query)
         return tuple(self._issue(data) for data in listed if not rest.is_pull(data))
+
+    def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
+        """Issues that changed at or after *moment*, lowest number first; one with a new comment is among them.
+
+        The newest come first: what changes while pages are read cannot push another out of sight.
+        """
+        query = {"state": "all", "since": moment, "sort": "updated", "direction": "desc"}
+        listed = self._client.pages_again(self._client.path("issues"), **query)
+        found = {data["number"]: data for data in listed if not rest.is_pull(data)}
+        return tuple(rest.changed_issue(self._issue(data), data) for _, data in sorted(found.items()))
+
+    def assigner(self, number: int, login: str) -> str | None:
+        """The account that last assigned *login*."""
+        with self._of(number):
+            events = self._client.pages_again(self._client.path("issues", number, "events"))
+            given = [data for data in events if data["event"] == "assigned"]
+        theirs = [data for data in given if (rest.login_of(data["assignee"]) or "").casefold() == login.casefold()]
+        return rest.login_of(theirs[-1]["assigner"]) if theirs else None
+
+    def closer(self, number: int) -> str | None:
+        """The account that closed it."""
+        data = self._existing(number)
+        return rest.login_of(data.get("closed_by")) if data["state"] == "closed" else None
 
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest."""
@@ -233,6 +259,24 @@ class GithubForge:
         """Ask accounts and teams to review. GitHub itself asks those of CODEOWNERS."""
         if given := rest.requested(reviewers, besides=self._login):
             self._client.write("POST", self._client.path("pulls", number, "requested_reviewers"), given)
+
+    def submit_review(self, number: int, opinion: Opinion, body: str, commit: str) -> Review:
+        """Hand in our review; GitHub refuses to approve one's own request, and to ask for changes of it."""
+        path, what = self._client.path("pulls", number), f"pull request #{number}"
+        is_ours = self._ours(self._present(self._client.read(path), what))
+        given = {"event": rest.GITHUB_EVENTS["commented" if is_ours else opinion], **self._comment_text(body)}
+        with refused_as(f"no review of {what}"):
+            written = self._client.write("POST", f"{path}/reviews", {**given, "commit_id": commit})
+        data = self._written_by_us(written)
+        return rest.review_of(data, rest.github_verdict(data), (), trusted=self._trusts(data))
+
+    def merge_pull_request(self, number: int, head_sha: str) -> None:
+        """Merge it if that is its head."""
+        path, what = self._client.path("pulls", number), f"pull request #{number}"
+        self._present(self._client.read(path), what)
+        method = rest.github_merge_method(self._client.repository())
+        with refused_as(f"{what} was not merged"):
+            self._client.write("PUT", f"{path}/merge", {"sha": head_sha, "merge_method": method})
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """Statuses and check runs; of several with one name the worst counts (R15)."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from irontree.errors import RemoteFailed, RemoteUnavailable
+from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 
 TRIES: Final = 3
 PATIENCE: Final = 60.0
@@ -162,6 +163,17 @@ def no_answer(where: str, outcome: NoAnswer) -> RemoteFailed:
         f"no answer from {where}: {outcome.message}",
         remedy="check the network, and forge.url in .mino/config.yml; try again",
     )
+
+
+@contextmanager
+def refused_as(what: str) -> Iterator[None]:
+    """Have a refusal say what was not done; what concerns more than that says so itself."""
+    try:
+        yield
+    except (AccessRefused, RemoteUnavailable):
+        raise
+    except RemoteFailed as error:
+        raise RemoteFailed(f"{what}: {error.message}", remedy=error.remedy) from error
 
 
 def _may_pass(outcome: HttpOutcome) -> bool:

@@ -1,7 +1,7 @@
 """The `local` forge: issues, comments, labels and pull requests as Markdown files, made to be read and edited.
 
 labels.yml                       name: {color, description}
-issues/0007.md                   front matter (title, state, labels, author, created_at), then the body
+issues/0007.md                   front matter (title, state, labels, assignees, author, created_at), then the body
 issues/0007/comments/0001.md     front matter (author, created_at), then the body
 pulls/0008.md                    the same, and `head`, `base`, `draft`; its comments beside it
 pulls/0008/reviews/0001.md       front matter (author, verdict, commit), then the body
@@ -30,12 +30,14 @@ from irontree.forges.local_files import (
 )
 from irontree.forges.markers import as_lines, as_sent, holds_one_of, one_line, shortened
 from irontree.ports import (
+    ChangedIssue,
     CheckState,
     CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
     Links,
+    Opinion,
     PullRequest,
     PullRequestChanges,
     Reaction,
@@ -84,6 +86,22 @@ class LocalForge(LocalFiles):
         """Open issues that carry *label*, lowest number first."""
         issues = (self._issue(number) for number in numbers(self._issues))
         return tuple(issue for issue in issues if issue.state == "open" and label in issue.labels)
+
+    def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
+        """Issues whose file was written at or after *moment*, lowest number first."""
+        since = moment_of(moment)
+        found = ((number, modified(self._path(number))) for number in numbers(self._issues))
+        return tuple(ChangedIssue(self._issue(number), at) for number, at in found if moment_of(at) >= since)
+
+    def assigner(self, number: int, login: str) -> str | None:  # noqa: ARG002
+        """Files do not say it."""
+        self._must_exist(number)
+        return None
+
+    def closer(self, number: int) -> str | None:
+        """Files do not say it."""
+        self._must_exist(number)
+        return None
 
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
         """Change what is given, leave the rest of the file as it stands."""
@@ -197,7 +215,25 @@ class LocalForge(LocalFiles):
     def request_reviews(self, number: int, reviewers: Sequence[str]) -> None:
         """Write it into the file as `reviewers`."""
         with self._writing():
-            self._change(self._existing_pull(number), {"reviewers": [*reviewers]})
+            asked = [login for login in reviewers if login != self._account]
+            self._change(self._existing_pull(number), {"reviewers": asked})
+
+    def submit_review(self, number: int, opinion: Opinion, body: str, commit: str) -> Review:
+        """Write it into a file beside the pull request."""
+        with self._writing():
+            path = self._existing_pull(number)
+            is_ours = self._author(self._document(path)[0]) == self._account
+            folder = path.with_suffix("") / "reviews"
+            index = take_number(folder, numbers(folder))
+            fields = {"verdict": "commented" if is_ours else opinion, "commit": commit}
+            self._write_new(folder / file_name(index), fields, body)
+        return self._review(number, index)
+
+    def merge_pull_request(self, number: int, head_sha: str) -> None:  # noqa: ARG002  (git merges, nobody else)
+        """Raises RemoteFailed: the branches are in a git repository, which this forge only reads."""
+        self._existing_pull(number)
+        branch = self._pull(number).head_branch
+        raise RemoteFailed(f"pull request #{number} is a file, which nobody can merge", remedy=f"git merge {branch}")
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """What `checks/{sha}.yml` says, ordered by name."""
@@ -259,6 +295,7 @@ class LocalForge(LocalFiles):
             trusted=author == self._account,
             url=path.absolute().as_uri(),
             pull_request=is_pull,
+            assignees=_names(fields.get("assignees", [])),
         )
 
     def _comment(self, number: int, index: int) -> Comment:
@@ -296,6 +333,7 @@ class LocalForge(LocalFiles):
             merge_sha=merge_sha,
             merged_by=merged_by,
             url=path.absolute().as_uri(),
+            requested_reviewers=_names(fields.get("reviewers", [])),
         )
 
     def _existing_pull(self, number: int) -> Path:
@@ -332,9 +370,9 @@ def _check(name: str, entry: object) -> CommitCheck:
     return CommitCheck(name, state, str(fields.get("description", "")))
 
 
-def _names(labels: object) -> tuple[str, ...]:
-    """Labels as a list, or as the one word that was typed."""
-    return tuple(map(str, labels)) if isinstance(labels, list) else (str(labels),)
+def _names(typed: object) -> tuple[str, ...]:
+    """Labels or accounts as a list, or as the one word that was typed."""
+    return tuple(map(str, typed)) if isinstance(typed, list) else (str(typed),)
 
 
 def _closed(text: str) -> str:

@@ -13,12 +13,14 @@ from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.markers import LineIndex, as_kept, as_lines, as_sent, behind, holds_one_of, one_line
 from irontree.ports import (
+    ChangedIssue,
     CheckState,
     CommentMark,
     CommitCheck,
     IssueChanges,
     Label,
     Links,
+    Opinion,
     PullRequest,
     PullRequestChanges,
     Reaction,
@@ -32,11 +34,14 @@ class Issues(UserDict[int, Issue]):
 
     def __init__(self) -> None:
         self.lines = LineIndex()
+        self.changed: dict[int, str] = {}
+        """When, where that is known: what somebody puts in here counts as changed in every look."""
         super().__init__()
 
     def __setitem__(self, number: int, issue: Issue) -> None:
         super().__setitem__(number, issue)
         self.lines.put(number, issue.body)
+        self.changed.pop(number, None)
 
     def __delitem__(self, number: int) -> None:
         super().__delitem__(number)
@@ -55,6 +60,9 @@ class Tracker:
     reactions: dict[str, set[tuple[str, Reaction]]] = field(default_factory=dict)
     """By the comment's id, each with its account."""
     assignees: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    assigners: dict[tuple[int, str], str] = field(default_factory=dict)
+    """Who assigned an account to an issue last."""
+    closers: dict[int, str] = field(default_factory=dict)
     requested: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Who was asked to review a pull request."""
     dependencies: dict[int, list[int]] = field(default_factory=dict)
@@ -130,7 +138,20 @@ class MemoryForge:
         wanted = (issue for issue in self._listed() if issue.state == "open" and label in issue.labels)
         return tuple(issue for issue in wanted if not issue.pull_request)
 
+    def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
+        known = self.tracker.issues.changed
+        marked = (ChangedIssue(one, known.get(one.number) or self._stamp()) for one in self._listed())
+        return tuple(one for one in marked if not one.issue.pull_request and one.at >= moment)
+
+    def assigner(self, number: int, login: str) -> str | None:
+        return self.tracker.assigners.get((self._issue(number).number, login))
+
+    def closer(self, number: int) -> str | None:
+        return self.tracker.closers.get(number) if self._issue(number).state == "closed" else None
+
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> None:
+        if changes.get("state") == "closed":
+            self.tracker.closers[number] = self._account
         self._edited(number, as_sent(changes))
 
     # --- comments -----------------------------------------------------------------------------------------
@@ -179,8 +200,10 @@ class MemoryForge:
         self.tracker.parts.setdefault(self._issue(number).number, []).append(part)
 
     def assign(self, number: int, logins: Sequence[str]) -> None:
-        self._issue(number)
-        self._answered(self.tracker.assignees.update({number: tuple(logins)}))
+        before = self._issue(number).assignees
+        self.tracker.assigners |= {(number, login): self._account for login in logins if login not in before}
+        self.tracker.assignees[number] = tuple(logins)
+        self._edited(number, {})
 
     # --- labels -------------------------------------------------------------------------------------------
 
@@ -191,8 +214,7 @@ class MemoryForge:
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         old = self._issue(number)
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
-        self.tracker.issues[number] = old._replace(labels=tuple(wanted))
-        self._answered(old)
+        self._edited(number, {"labels": tuple(wanted)})
 
     @property
     def links(self) -> Links:
@@ -246,6 +268,23 @@ class MemoryForge:
         asked = tuple(login for login in reviewers if login != self._account)
         self._answered(self.tracker.requested.update({number: asked}))
 
+    def submit_review(self, number: int, opinion: Opinion, body: str, commit: str) -> Review:
+        handed_in = self.tracker.handed_in.setdefault(self._pull(number).number, [])
+        given = "commented" if self._issue(number).author == self._account else opinion
+        review = Review(f"{number}-{len(handed_in) + 1}", self._account, False, given, as_kept(body), commit)
+        handed_in.append(review)
+        waiting = self.tracker.requested.get(number, ())
+        self.tracker.requested[number] = tuple(login for login in waiting if login != self._account)
+        return self._answered(self._seen(review))
+
+    def merge_pull_request(self, number: int, head_sha: str) -> None:
+        pull = self._pull(number)
+        if pull.state != "open" or pull.draft or pull.head_sha != head_sha:
+            raise RemoteFailed(f"pull request #{number} was not merged: it is closed, a draft, or at another commit")
+        merged = pull._replace(merged=True, merge_sha=f"{number:040x}", merged_by=self._account)
+        self.tracker.pulls[number] = merged
+        self.edit_issue(number, state="closed")
+
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         checks = self.tracker.checks.get(sha, {})
         return tuple(checks[name] for name in sorted(checks))
@@ -293,10 +332,12 @@ class MemoryForge:
             url=f"memory:issue-{number}",
             pull_request=is_pull,
         )
+        self.tracker.issues.changed[number] = self._stamp()
         return number
 
     def _edited(self, number: int, given: dict[str, Any]) -> Issue:
         self.tracker.issues[number] = self._issue(number)._replace(**given)
+        self.tracker.issues.changed[number] = self._stamp()
         return self._answered(self._issue(number))
 
     def _answered(self, answer: T) -> T:
@@ -318,14 +359,16 @@ class MemoryForge:
         if number not in self.tracker.issues:
             raise RemoteFailed(f"there is no issue #{number} in memory")
         issue = self.tracker.issues[number]
-        return issue._replace(trusted=issue.author == self._account or self._trusts(issue.author))
+        trusted = issue.author == self._account or self._trusts(issue.author)
+        return issue._replace(trusted=trusted, assignees=self.tracker.assignees.get(number, ()))
 
     def _pull(self, number: int) -> PullRequest:
         if number not in self.tracker.pulls:
             raise RemoteFailed(f"there is no pull request #{number} in memory")
         pull, issue = self.tracker.pulls[number], self._issue(number)
         tip = pull.head_sha if pull.merged else self.tracker.branches.get(pull.head_branch, pull.head_sha)
-        return pull._replace(title=issue.title, body=issue.body, state=issue.state, head_sha=tip)
+        now = pull._replace(title=issue.title, body=issue.body, state=issue.state, head_sha=tip)
+        return now._replace(requested_reviewers=self.tracker.requested.get(number, ()))
 
     def _seen(self, review: Review) -> Review:
         trusted = self._trusts(review.author)

@@ -10,9 +10,11 @@ from irontree.domain.issues import Comment, Issue
 from irontree.domain.timestamps import parsed, utc_text
 from irontree.forges.markers import ListedIssue, as_kept
 from irontree.ports import (
+    ChangedIssue,
     CheckState,
     CommentMark,
     CommitCheck,
+    Opinion,
     PullRequest,
     Remark,
     RepositoryFacts,
@@ -31,6 +33,16 @@ GHOST: Final = "ghost"
 def author_of(data: Json) -> str:
     """The login of the author."""
     return str((data.get("user") or {}).get("login") or GHOST)
+
+
+def login_of(user: Json | None) -> str | None:
+    """The login of an account; None where none is shown."""
+    return (user or {}).get("login") or None
+
+
+def logins_of(users: Iterable[Json] | None) -> tuple[str, ...]:
+    """The logins of accounts; Gitea shows null for none of them."""
+    return tuple(str(user["login"]) for user in users or ())
 
 
 def text_of(data: Json) -> str:
@@ -55,6 +67,7 @@ def issue_of(data: Json, *, trusted: bool) -> Issue:
         trusted=trusted,
         url=data["html_url"],
         pull_request=is_pull(data),
+        assignees=logins_of(data.get("assignees")),
     )
 
 
@@ -96,6 +109,11 @@ def comment_mark(data: Json) -> CommentMark:
     """Where a comment is, of which lists of a repository name the page: Gitea's of a pull request by another key."""
     page = data["issue_url"] or data["pull_request_url"]
     return CommentMark(int(page.rpartition("/")[2]), str(data["id"]), utc(data["updated_at"]))
+
+
+def changed_issue(issue: Issue, data: Json) -> ChangedIssue:
+    """The issue, as a list shows it, and when it changed."""
+    return ChangedIssue(issue, utc(data["updated_at"]))
 
 
 def review_of(data: Json, verdict: ReviewVerdict, remarks: Iterable[Remark], *, trusted: bool) -> Review:
@@ -144,6 +162,13 @@ _GITHUB_VERDICTS: Final[Mapping[str, ReviewVerdict]] = {
     "COMMENTED": "commented",
     "DISMISSED": "dismissed",
 }
+GITHUB_EVENTS: Final[Mapping[Opinion, str]] = {
+    "approved": "APPROVE",
+    "changes_requested": "REQUEST_CHANGES",
+    "commented": "COMMENT",
+}
+"""What hands a review in, by what it says."""
+_GITHUB_METHODS: Final = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
 FORBID_PUSHES: Final = frozenset(
     {"pull_request", "merge_queue", "update", "required_status_checks", "required_deployments", "workflows"}
 )
@@ -169,7 +194,13 @@ def github_pull(data: Json) -> PullRequest:
         merge_sha=data.get("merge_commit_sha") if merged else None,
         merged_by=((data.get("merged_by") or {}).get("login") or GHOST) if merged else None,
         url=data["html_url"],
+        requested_reviewers=logins_of(data.get("requested_reviewers")),
     )
+
+
+def github_merge_method(repository: Json) -> str:
+    """The way to merge that the repository allows, a merge commit first."""
+    return next((way for way, setting in _GITHUB_METHODS.items() if repository.get(setting)), "merge")
 
 
 def protection_forbids(data: Json, login: str) -> bool:
@@ -257,6 +288,14 @@ _GITEA_VERDICTS: Final[dict[str, ReviewVerdict]] = {
     "COMMENT": "commented",
 }
 """What was handed in; a pending review and a request for one are not."""
+GITEA_EVENTS: Final[Mapping[ReviewVerdict, str]] = {verdict: state for state, verdict in _GITEA_VERDICTS.items()}
+_GITEA_STYLES: Final = {
+    "merge": "allow_merge_commits",
+    "squash": "allow_squash_merge",
+    "rebase-merge": "allow_rebase_explicit",
+    "rebase": "allow_rebase",
+    "fast-forward-only": "allow_fast_forward_only_merge",
+}
 _STATES: Final[dict[str, CheckState]] = {
     "pending": "pending",
     "success": "success",
@@ -289,7 +328,15 @@ def gitea_pull(shown: Json) -> PullRequest:
         merge_sha=shown["merge_commit_sha"] or None,
         merged_by=shown["merged_by"]["login"] if shown["merged_by"] else None,
         url=shown["html_url"],
+        requested_reviewers=logins_of(shown.get("requested_reviewers")),
     )
+
+
+def gitea_merge_style(repository: Json) -> str:
+    """The way to merge that the repository prefers, or else the first that it allows."""
+    allowed = [style for style, setting in _GITEA_STYLES.items() if repository.get(setting)]
+    preferred = repository.get("default_merge_style")
+    return preferred if preferred in allowed else next(iter(allowed), "merge")
 
 
 def writes_code(team: Json) -> bool:

@@ -23,6 +23,7 @@ from tests.support.calls import counted
 from tests.support.remote import KINDS, RemoteScene, remote_scene
 from tests.support.world import accepts
 
+LONG_AGO = "2026-01-01T00:00:00Z"
 ISSUE = "- [ ] it is there `$ has greeting.txt`\n- [ ] it is pretty (manual)\n"
 
 
@@ -96,6 +97,21 @@ def waiting_approvals(work: RemoteScene) -> Callable[[], None]:
     return minute(work)
 
 
+def watched_team(work: RemoteScene) -> Callable[[], None]:
+    """What a minute takes in which nobody writes: every half minute the comments, and the issues that changed."""
+    work.remote.write_issue("Greeting", ISSUE)
+    forge = work.another_process().forge()
+
+    def passes() -> None:
+        for _ in range(2):
+            forge.commented_since(LONG_AGO)
+            assert len(forge.changed_since(LONG_AGO)) == 1
+            work.remote.clock.pass_by(seconds=30)
+
+    passes()
+    return passes
+
+
 class Bar(NamedTuple):
     """At most so many calls, and on GitHub so many that count: one that an ETag answers does not."""
 
@@ -113,6 +129,7 @@ BARS: dict[Callable[[RemoteScene], Callable[[], None] | None], Bar] = {
     adoption: Bar(gitea=41, github=40),
     waiting_acceptance: Bar(gitea=4, github=0),
     waiting_approvals: Bar(gitea=11, github=0),
+    watched_team: Bar(gitea=6, github=0),
 }
 
 

@@ -170,7 +170,7 @@ def list_issues(api: Api, request: Request, _: re.Match[str]) -> Response:
 @route("POST", "issues", "issue")
 def create_issue(api: Api, request: Request, _: re.Match[str]) -> Response:
     """Anybody may, even with issues switched off; labels that are unknown or not his to give are silently dropped."""
-    _require(request.body, "title")
+    require(request.body, "title")
     known = {label.id for label in api.contents.labels}
     labels = [number for number in request.body.get("labels") or [] if number in known]
     labels = labels if api.can_write(request.user) else []
@@ -187,11 +187,11 @@ def read_issue(api: Api, _: Request, found: re.Match[str]) -> Response:
 def edit_issue(api: Api, request: Request, found: re.Match[str]) -> Response:
     """Answers 201; an empty title changes nothing."""
     issue = api.issue(found[1])
-    _edit(api, issue, request)
+    edit(api, issue, request)
     return Response(201, api.shapes.issue(issue))
 
 
-def _edit(api: Api, issue: Issue, request: Request) -> None:
+def edit(api: Api, issue: Issue, request: Request) -> None:
     if request.user != issue.author and not api.can_write(request.user):
         raise Refused(403)
     if issue.pull and issue.pull.merge_sha and "state" in request.body:
@@ -202,9 +202,9 @@ def _edit(api: Api, issue: Issue, request: Request) -> None:
     issue.title = request.body.get("title") or issue.title
     issue.body = request.body.get("body", issue.body)
     if "assignees" in request.body:
-        issue.assignees = [api.person(login, "Assignee does not exist") for login in request.body["assignees"] or ()]
-    issue.state = request.body.get("state", issue.state)
-    issue.updated = api.contents.now()
+        wanted = [api.person(login, "Assignee does not exist") for login in request.body["assignees"] or ()]
+        api.contents.assign(issue, wanted, request.user)
+    api.contents.put_into_state(issue, request.body.get("state", issue.state), request.user)
 
 
 @route("GET", r"issues/(\d+)/comments", "issue")
@@ -214,6 +214,13 @@ def list_comments(api: Api, request: Request, found: re.Match[str]) -> Response:
     since = datetime.fromisoformat(request.query.get("since", "1970-01-01T00:00:00Z"))
     recent = (comment for comment in issue.comments if (comment.edited or comment.created) >= since)
     shown = [api.shapes.comment(issue, comment) for comment in recent]
+    return Response(200, shown, {"X-Total-Count": str(len(shown))})
+
+
+@route("GET", r"issues/(\d+)/timeline", "issue")
+def list_timeline(api: Api, _: Request, found: re.Match[str]) -> Response:
+    """All at once unless a page is asked for; the count is of what is shown (routers/api/v1/repo/issue_comment.go)."""
+    shown = api.shapes.timeline(api.commented(found[1]))
     return Response(200, shown, {"X-Total-Count": str(len(shown))})
 
 
@@ -229,7 +236,7 @@ def list_all_comments(api: Api, request: Request, _: re.Match[str]) -> Response:
 
 @route("POST", r"issues/(\d+)/comments", "issue")
 def create_comment(api: Api, request: Request, found: re.Match[str]) -> Response:
-    _require(request.body, "body")
+    require(request.body, "body")
     issue = api.commented(found[1])
     comment = api.contents.new_comment(issue, request.user, request.body["body"])
     return Response(201, api.shapes.comment(issue, comment))
@@ -242,7 +249,7 @@ def react(api: Api, request: Request, found: re.Match[str]) -> Response:
     comment = next((comment for comment in comments if comment.id == int(found[1])), None)
     if comment is None:
         raise Refused(404, "not found")
-    _require(request.body, "content")
+    require(request.body, "content")
     mine = (request.user, request.body["content"])
     known = mine in comment.reactions
     comment.reactions.add(mine)
@@ -273,7 +280,7 @@ def list_labels(api: Api, request: Request, _: re.Match[str]) -> Response:
 @route("POST", "labels", "issue")
 def create_label(api: Api, request: Request, _: re.Match[str]) -> Response:
     """A second label of one name is made without complaint."""
-    _require(request.body, "name", "color")
+    require(request.body, "name", "color")
     if not api.can_write(request.user):
         raise Refused(403, "user should have a permission to write to a repo")
     if not re.fullmatch(r"#?[0-9a-fA-F]{6}", request.body["color"]):
@@ -303,91 +310,6 @@ def remove_label(api: Api, request: Request, found: re.Match[str]) -> Response:
         raise Refused(422, f"label does not exist [label_id: {found[2]}]")
     issue.labels = [number for number in issue.labels if number != int(found[2])]
     return Response(204)
-
-
-# --- pull requests --------------------------------------------------------------------------------------------
-
-
-@route("GET", "pulls", "repository")
-def list_pulls(api: Api, request: Request, _: re.Match[str]) -> Response:
-    """An empty repository has no list, not even just after its first push (routers/api/v1/api.go, mustAllowPulls)."""
-    if api.contents.empty or not api.contents.has_pull_requests:
-        raise Refused(404, "not found")
-    state = request.query.get("state", "open")
-    newest_first = sorted(api.contents.issues.items(), reverse=True)
-    chosen = [issue for _, issue in newest_first if issue.pull and state in {"all", issue.state}]
-    return page_of(api, request, [api.shapes.pull(i, i.pull, request.user) for i in chosen if i.pull])
-
-
-@route("POST", "pulls", "repository")
-def create_pull(api: Api, request: Request, _: re.Match[str]) -> Response:
-    head, base = request.body["head"], request.body["base"]
-    if head == base:
-        raise Refused(422, "Invalid PullRequest: There are no changes between the head and the base")
-    if not {head, base} <= api.contents.branches.keys():
-        raise Refused(404, "not found")
-    for issue in api.contents.issues.values():
-        if issue.pull and issue.state == "open" and (issue.pull.head, issue.pull.base) == (head, base):
-            raise Refused(
-                409, f"pull request already exists for these targets [head_branch: {head}, base_branch: {base}]"
-            )
-    issue = api.contents.new_pull(request.user, request.body["title"], request.body.get("body", ""), head, base)
-    assert issue.pull
-    return Response(201, api.shapes.pull(issue, issue.pull, request.user))
-
-
-@route("GET", r"pulls/(\d+)", "repository")
-def read_pull(api: Api, request: Request, found: re.Match[str]) -> Response:
-    issue = api.pull(found[1])
-    assert issue.pull
-    return Response(200, api.shapes.pull(issue, issue.pull, request.user))
-
-
-@route("PATCH", r"pulls/(\d+)", "repository")
-def edit_pull(api: Api, request: Request, found: re.Match[str]) -> Response:
-    issue = api.pull(found[1])
-    assert issue.pull
-    _edit(api, issue, request)
-    return Response(201, api.shapes.pull(issue, issue.pull, request.user))
-
-
-@route("GET", r"pulls/(\d+)/reviews", "repository")
-def list_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
-    """Reviews that others have not handed in are left out of the pages, but not of the count."""
-    issue = api.pull(found[1])
-    assert issue.pull
-    page = page_of(api, request, issue.pull.reviews, link=False)
-    shown = [r for r in page.body if r.state != "PENDING" or r.author == request.user]
-    return Response(200, [api.shapes.review(issue, review) for review in shown], page.headers)
-
-
-@route("POST", r"pulls/(\d+)/requested_reviewers", "repository")
-def request_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
-    """Answers with reviews that are not handed in: of the state REQUEST_REVIEW, and no author may be asked."""
-    issue = api.pull(found[1])
-    if not api.can_write(request.user):
-        raise Refused(403, "no permission")
-    if request.body.get("team_reviewers"):
-        raise Refused(422, "review request: owner is not an organization")
-    for login in request.body.get("reviewers") or ():
-        if login not in api.contents.accounts:
-            raise Refused(404, f"user does not exist [name: {login}]")
-        if login == issue.author:
-            raise Refused(422, "poster of pr can't be reviewer")
-        if login not in issue.requested:  # Gitea passes over who was asked already
-            issue.requested.append(login)
-    return Response(201, [])
-
-
-@route("GET", r"pulls/(\d+)/reviews/(\d+)/comments", "repository")
-def list_remarks(api: Api, _: Request, found: re.Match[str]) -> Response:
-    """In no order: Gitea keeps them in a map."""
-    issue = api.pull(found[1])
-    assert issue.pull
-    review = next((review for review in issue.pull.reviews if review.id == int(found[2])), None)
-    if review is None:
-        raise Refused(404, "not found")
-    return Response(200, [api.shapes.remark(issue, review, remark) for remark in reversed(review.remarks)])
 
 
 # --- commits, people, the repository ----------------------------------------------------------------------------
@@ -473,7 +395,7 @@ def read_repository(api: Api, request: Request, _: re.Match[str]) -> Response:
     return Response(200, api.shapes.repository(request.user))
 
 
-def _require(body: Mapping[str, Json], *names: str) -> None:
+def require(body: Mapping[str, Json], *names: str) -> None:
     """An empty text is as good as none to the form's `Required`."""
     for name in names:
         if not body.get(name):

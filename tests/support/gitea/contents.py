@@ -34,6 +34,18 @@ class Comment:
 
 
 @dataclass
+class Event:
+    """Something that was done to an issue: `assignees`, `close`, `reopen`, `merge_pull`."""
+
+    id: int
+    type: str
+    author: str
+    created: datetime
+    assignee: str | None = None
+    removed: bool = False
+
+
+@dataclass
 class Status:
     id: int
     context: str
@@ -96,6 +108,7 @@ class Issue:
     indexed: bool = False
     assignees: list[str] = field(default_factory=list)
     requested: list[str] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     dependencies: list[int] = field(default_factory=list)
     wip: tuple[str, ...] = WIP
 
@@ -143,6 +156,8 @@ class Contents:
     empty: bool = False
     wip: tuple[str, ...] = WIP
     """WORK_IN_PROGRESS_PREFIXES, in upper case."""
+    merge_styles: list[str] = field(default_factory=lambda: ["merge", "rebase", "rebase-merge", "squash"])
+    """Those that are allowed, the preferred one first."""
     protected: set[str] = field(default_factory=set)
     """Branches that nobody may push to."""
     version: str = "1.24.0"
@@ -201,6 +216,20 @@ class Contents:
         issue.comments.append(Comment(next(self.ids), author, body, self.now()))
         return issue.comments[-1]
 
+    def new_event(self, issue: Issue, kind: str, author: str, assignee: str | None = None, *, removed: bool = False):
+        issue.updated = self.now()
+        issue.events.append(Event(next(self.ids), kind, author, self.now(), assignee, removed))
+
+    def assign(self, issue: Issue, logins: list[str], by: str) -> None:
+        for login in {*issue.assignees} ^ {*logins}:
+            self.new_event(issue, "assignees", by, login, removed=login in issue.assignees)
+        issue.assignees = logins
+
+    def put_into_state(self, issue: Issue, state: str, by: str) -> None:
+        if state != issue.state:
+            self.new_event(issue, "close" if state == "closed" else "reopen", by)
+        issue.state, issue.updated = state, self.now()
+
     def new_label(self, name: str, color: str, description: str = "") -> Label:
         """Names are not unique: the second of a name is another label."""
         self.labels.append(Label(next(self.ids), name, color.removeprefix("#").lower(), description))
@@ -221,12 +250,15 @@ class Contents:
         self.head_of(issue)
         assert issue.pull
         issue.state, issue.pull.merged_by, issue.pull.merge_sha = "closed", by, sha
+        self.new_event(issue, "merge_pull", by)
         issue.pull.branch_is_there = not delete_branch
 
     def review(self, number: int, author: str, state: str, body: str = "", remarks: tuple[Remark, ...] = ()) -> Review:
         """A new opinion dismisses the earlier ones of the same person, as Gitea does it."""
-        pull = self.issues[number].pull
+        issue = self.issues[number]
+        pull = issue.pull
         assert pull
+        issue.requested = [login for login in issue.requested if login != author]
         if state in OPINIONS:
             for earlier in pull.reviews:
                 earlier.dismissed |= earlier.author == author and earlier.state in OPINIONS

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import tests.support.gitea.pull_api  # noqa: F401  (registers its routes)
 from tests.support.gitea.api import Api, Refused, Request, Response, team_members
 from tests.support.gitea.contents import Contents
 from tests.support.gitea.description import official

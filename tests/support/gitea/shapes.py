@@ -9,6 +9,7 @@ from zlib import crc32
 from tests.support.gitea.contents import Comment, Contents, Issue, Label, Pull, Remark, Review, Status, Team
 
 Json = dict[str, Any]
+_NOT_IN_TIMELINES = {"original_author", "assets"}
 
 
 class Shapes:
@@ -55,6 +56,12 @@ class Shapes:
             "archived": kept.archived,
             "has_issues": kept.has_issues,
             "has_pull_requests": kept.has_pull_requests,
+            "allow_merge_commits": "merge" in kept.merge_styles,
+            "allow_squash_merge": "squash" in kept.merge_styles,
+            "allow_rebase": "rebase" in kept.merge_styles,
+            "allow_rebase_explicit": "rebase-merge" in kept.merge_styles,
+            "allow_fast_forward_only_merge": "fast-forward-only" in kept.merge_styles,
+            "default_merge_style": kept.merge_styles[0],
             "permissions": {
                 "admin": permission in {"admin", "owner"},
                 "push": permission in {"write", "admin", "owner"},
@@ -123,6 +130,28 @@ class Shapes:
             "updated_at": moment(comment.edited or comment.created),
         }
 
+    def timeline(self, issue: Issue) -> list[Json]:
+        page = f"{self._home}/{'pulls' if issue.pull else 'issues'}/{issue.number}"
+        comments = (self.comment(issue, comment) | {"type": "comment"} for comment in issue.comments)
+        said = ({k: v for k, v in one.items() if k not in _NOT_IN_TIMELINES} for one in comments)
+        done = (
+            {
+                "id": event.id,
+                "type": event.type,
+                "html_url": f"{page}#issuecomment-{event.id}",
+                "pull_request_url": page if issue.pull else "",
+                "issue_url": "" if issue.pull else page,
+                "user": self.user(event.author),
+                "body": "",
+                "created_at": moment(event.created),
+                "updated_at": moment(event.created),
+                "assignee": self.user(event.assignee) if event.assignee else None,
+                "removed_assignee": event.removed,
+            }
+            for event in issue.events
+        )
+        return sorted((*said, *done), key=lambda one: int(one["id"]))
+
     def reaction(self, login: str, content: str) -> Json:
         return {"user": self.user(login), "content": content, "created_at": moment(self._contents.now())}
 
@@ -141,7 +170,7 @@ class Shapes:
             "merged_by": self.user(pull.merged_by) if pull.merged_by else None,
             "base": self._base(pull, viewer),
             "head": self._head(issue, pull, viewer),
-            "requested_reviewers": [self.user(login) for login in issue.requested] or None,
+            "requested_reviewers": [self.user(login) for login in _reviewers(issue, pull)] or None,
             "closed_at": None,
         }
 
@@ -209,6 +238,12 @@ class Shapes:
             "created_at": moment(status.created),
             "updated_at": moment(status.created),
         }
+
+
+def _reviewers(issue: Issue, pull: Pull) -> list[str]:
+    """Who has reviewed, asked or not, and who is to (models/issues/pull.go, LoadRequestedReviewers)."""
+    reviewed = (review.author for review in pull.reviews if review.state != "PENDING" and not review.dismissed)
+    return [*dict.fromkeys((*reviewed, *issue.requested))]
 
 
 def moment(time: datetime) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from tests.support.github.routes import NO_DRAFTS, Refusal, Routes, route
+from tests.support.github.routes import BODY_LIMIT, NO_DRAFTS, Refusal, Routes, route
 from tests.support.github.state import LOG_HOST, Record, Reply, Request
 
 
@@ -80,6 +80,36 @@ def _request_reviews(routes: Routes, request: Request, found: re.Match[str]) -> 
         raise Refusal(422, "Reviews may only be requested from collaborators.")
     record["requested"] = names
     return Reply(201, routes.shapes.listed_pull(record))
+
+
+@route("POST", "/repos/{owner}/{repo}/pulls/{pull_number}/reviews")
+def _create_review(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    """Whoever may read may review, but nobody judges a request of their own."""
+    record, event = routes.pull(found["pull_number"]), request.body["event"]
+    body = routes.checked(request.body.get("body"), "body", BODY_LIMIT)
+    if event != "COMMENT" and record["author"] == request.account:
+        word = "approve" if event == "APPROVE" else "request changes on"
+        raise Refusal(422, f"Review Can not {word} your own pull request")
+    if event != "APPROVE" and not body.strip():
+        raise Refusal(422, "Unprocessable Entity")
+    state = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}[event]
+    review = routes.hub.review(record, request.account, state, body, request.body.get("commit_id"))
+    return Reply(200, routes.shapes.review(review))
+
+
+@route("PUT", "/repos/{owner}/{repo}/pulls/{pull_number}/merge")
+def _merge(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    record = routes.pull(found["pull_number"])
+    routes.require_write(request)
+    if record["state"] == "closed" or record["draft"]:
+        raise Refusal(405, "Pull Request is not mergeable")
+    method = request.body.get("merge_method", "merge")
+    if method not in routes.hub.merge_methods:
+        raise Refusal(405, f"{method.title()} merges are not allowed on this repository.")
+    if request.body.get("sha") not in (None, record["head_sha"]):
+        raise Refusal(409, "Head branch was modified. Review and try the merge again.")
+    sha = routes.hub.merge(record["number"], request.account)
+    return Reply(200, {"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
 
 
 def _require_commit(routes: Routes, sha: str) -> str:

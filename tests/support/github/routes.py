@@ -178,7 +178,10 @@ class Routes:
             record["title"] = self.checked(body["title"], "title", 256).strip()
         if "body" in body:
             record["body"] = self.checked(body["body"], "body", BODY_LIMIT)
+        if body.get("state", record["state"]) != record["state"]:
+            record["closed_by"] = request.account
         record["state"] = body.get("state", record["state"])
+        record["updated_at"] = self.hub.now
 
 
 # --- the repository and accounts ------------------------------------------------------------------------------
@@ -280,6 +283,8 @@ def _issues(routes: Routes, request: Request, _: re.Match[str]) -> Reply:
         and wanted <= record["labels"]
         and datetime.fromisoformat(record["updated_at"]) >= since
     ]
+    if query.get("sort") == "updated":
+        shown.sort(key=lambda issue: issue["updated_at"])
     if query.get("direction", "desc") == "desc":
         shown.reverse()
     return routes.page_of(request, shown)
@@ -337,6 +342,7 @@ def _create_comment(routes: Routes, request: Request, found: re.Match[str]) -> R
     key = routes.hub.new_id()
     record = {"id": key, "number": number, "body": body, "author": request.account, "created_at": routes.hub.now}
     routes.hub.comments[key] = record
+    routes.hub.issues[number]["updated_at"] = routes.hub.now
     return Reply(201, routes.shapes.comment(record))
 
 
@@ -357,8 +363,15 @@ def _assign(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     """Who cannot be assigned is left out without a word, and so is everybody for who may not write."""
     record = routes.issue(found["issue_number"])
     if routes.hub.may_write(request.account):
-        record["assignees"] = [who for who in request.body["assignees"] if routes.hub.may_write(who)]
+        known = [who for who in request.body["assignees"] if routes.hub.may_write(who)]
+        routes.hub.assign(record, known, request.account)
     return Reply(201, routes.shapes.issue(record))
+
+
+@route("GET", "/repos/{owner}/{repo}/issues/{issue_number}/events")
+def _events(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    record = routes.issue(found["issue_number"])
+    return routes.page_of(request, [*map(routes.shapes.event, record.get("events", ()))])
 
 
 @route("POST", "/repos/{owner}/{repo}/issues/{issue_number}/sub_issues")

@@ -23,6 +23,9 @@ _COUNTS = words(
 )
 
 
+_METHODS = {"merge": "merge_commit", "squash": "squash_merge", "rebase": "rebase_merge"}
+
+
 class Shapes:
     """Addresses start with *root*, the address of the server."""
 
@@ -76,6 +79,7 @@ class Shapes:
             | dict.fromkeys(("homepage", "language", "mirror_url", "license"))
             | dict.fromkeys(("pushed_at", "created_at", "updated_at"), hub.now)
             | {"default_branch": "main", "archived": hub.archived, "disabled": False, "has_issues": hub.has_issues}
+            | {f"allow_{word}": name in hub.merge_methods for name, word in _METHODS.items()}
             | {"permissions": {level: index < held for index, level in enumerate(levels)}}
         )
 
@@ -89,6 +93,8 @@ class Shapes:
         is_pull = "head" in record
         links = {f"{name}_url": f"{url}/{name}" for name in ("comments", "events", "labels")}
         shown = self._common(record) | links | {"url": url, "repository_url": self.repository_url, "id": 5000 + number}
+        closed = record["state"] == "closed" and record.get("closed_by")
+        shown["closed_by"] = self.user(record["closed_by"]) if closed else None
         shown |= {"html_url": f"{self.page}/{'pull' if is_pull else 'issues'}/{number}", "comments": 0}
         if is_pull:
             pull = f"{self.page}/pull/{number}"
@@ -107,6 +113,7 @@ class Shapes:
             "user": self.user(record["author"]),
             "author_association": "OWNER" if record["author"] == self.hub.owner else "CONTRIBUTOR",
             "assignee": None,
+            "assignees": [self.user(login) for login in record.get("assignees", ())],
             "milestone": None,
             "locked": False,
             "created_at": self.hub.now,
@@ -122,6 +129,17 @@ class Shapes:
         stamps = {"created_at": record["created_at"], "updated_at": record.get("updated_at", record["created_at"])}
         association = {"author_association": "NONE", "user": self.user(record["author"]), "body": record["body"]}
         return about | stamps | association
+
+    def event(self, record: Record) -> Record:
+        """An assignment; the description has an App in every one, and GitHub in those alone that an App made."""
+        app = {"id": 1, "node_id": "A_1", "owner": self.user(self.hub.owner), "name": "it", "description": None}
+        app |= {"external_url": self.page, "html_url": self.page, "permissions": {}, "events": []}
+        app |= {"created_at": self.hub.now, "updated_at": self.hub.now}
+        url = f"{self.repository_url}/issues/events/{record['id']}"
+        about = {"id": record["id"], "node_id": f"E_{record['id']}", "url": url, "event": record["event"]}
+        people = {"assignee": self.user(record["assignee"]), "assigner": self.user(record["by"])}
+        stamps = {"created_at": self.hub.now, "commit_id": None, "commit_url": None}
+        return about | stamps | people | {"actor": self.user(record["by"]), "performed_via_github_app": app}
 
     def reaction(self, key: int, login: str, content: str) -> Record:
         about = {"id": key, "node_id": f"R_{key}", "user": self.user(login)}
@@ -152,6 +170,7 @@ class Shapes:
                 "head": self._side(record["head"], record["head_sha"]),
                 "base": self._side(record["base"], self.hub.branches[record["base"]]),
                 "draft": record["draft"],
+                "requested_reviewers": [self.user(login) for login in record.get("requested", ())],
                 "merged_at": merged,
                 "merge_commit_sha": record.get("merge_commit_sha"),
                 "auto_merge": None,

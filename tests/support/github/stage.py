@@ -50,13 +50,14 @@ class GithubStage:
         return self.hub.merge(number, "writer")
 
     def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:
-        key, sha = self.hub.new_id(), self.hub.issues[number]["head_sha"]
-        about = {"number": number, "author": author, "commit_id": sha}
-        stamps = {"submitted_at": self.hub.now, "state": verdict.upper()}
-        self.hub.reviews.append({"id": key, "body": body, **about, **stamps})
+        review = self.hub.review(self.hub.issues[number], author, verdict.upper(), body)
         for path, line, text in remarks:
-            place = {"path": path, "line": line, "pull_request_review_id": key}
+            place = {"path": path, "line": line, "pull_request_review_id": review["id"]}
+            about = {key: review[key] for key in ("number", "author", "commit_id")}
             self.hub.remarks.append({"id": self.hub.new_id(), "body": text, **about, **place})
+
+    def settle(self, number: int) -> None:
+        """It knows at once."""
 
     def dismiss(self, account: str) -> None:
         self.hub.rights[account] = "read"

@@ -65,6 +65,8 @@ class Hub:
     """Classic protection of a branch, as the API shows it to administrators."""
     scopes: dict[str, str] = field(default_factory=dict)
     """Of classic tokens, by account: told with every answer."""
+    merge_methods: tuple[str, ...] = ("merge", "squash", "rebase")
+    """Those that are allowed."""
     drafts: bool = True
     """A private repository of a free account has none."""
     tokens: dict[str, str] = field(default_factory=lambda: {f"token-{who}": who for who in ("irontree", "mallory")})
@@ -114,11 +116,27 @@ class Hub:
         self.branches[branch] = sha
         self.commits.add(sha)
 
+    def assign(self, record: Record, logins: list[str], by: str) -> None:
+        """Assign accounts to an issue, beside those that are."""
+        there = record.setdefault("assignees", [])
+        new = [login for login in logins if login not in there]
+        events = record.setdefault("events", [])
+        events += ({"id": self.new_id(), "event": "assigned", "assignee": login, "by": by} for login in new)
+        record |= {"assignees": [*there, *new], "updated_at": self.now}
+
+    def review(self, record: Record, author: str, state: str, body: str, commit: str | None = None) -> Record:
+        """Hand in a review: who was asked for it is asked no more."""
+        record["requested"] = [login for login in record.get("requested", ()) if login != author]
+        review = {"id": self.new_id(), "number": record["number"], "author": author, "body": body, "state": state}
+        self.reviews.append(review | {"commit_id": commit or record["head_sha"], "submitted_at": self.now})
+        return self.reviews[-1]
+
     def merge(self, number: int, by: str, sha: str = "") -> str:
         """Merge a request; the commit, one of its own unless *sha* is there already."""
         if not sha:
             self.commits.add(sha := f"{number:040x}")
-        self.issues[number] |= {"state": "closed", "merged_by": by, "merge_commit_sha": sha, "merged_at": self.now}
+        merged = {"merged_by": by, "merge_commit_sha": sha, "merged_at": self.now}
+        self.issues[number] |= {"state": "closed", "closed_by": by, **merged}
         return sha
 
     def take_fault(self, request: Request) -> Fault | None:

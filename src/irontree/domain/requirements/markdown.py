@@ -149,6 +149,39 @@ def lines_unsaid(text: str, beginning: str) -> tuple[tuple[int, str, str], ...]:
     )
 
 
+def words_said(text: str) -> str:
+    """What the author of a comment says in words, in paragraphs, headings, lists and tables.
+
+    Not what is quoted or below in a mail, code, crossed out, in or between HTML tags, or in links and texts for images.
+    A paragraph with a line that may be one of these says nothing.
+    """
+    lines = _visible(text)
+    tokens, tags = _comment_parser().parse("\n".join(lines)), _OpenTags()
+    apart = lines_apart([_LIST_MARK.sub("", line) for line in lines], _fenced(tokens))
+    said = []
+    for token in tokens:
+        if token.type == "html_block":
+            tags.feed(token.content)
+        elif token.type == "inline":
+            words = "".join(_words_of(token.children or (), tags))
+            said.append("" if token.map and apart.intersection(range(*token.map)) else words)
+    return "\n".join(said)
+
+
+_LIST_MARK: Final = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])\s+")
+
+
+def _words_of(tokens: Iterable[Token], tags: _OpenTags) -> Iterator[str]:
+    """The text outside of code, links, images and tags, and not crossed out; fills *tags*."""
+    hidden = 0
+    for token in tokens:
+        hidden += token.nesting if token.type in ("link_open", "link_close", "s_open", "s_close") else 0
+        if token.type == "html_inline":
+            tags.feed(token.content)
+        if token.nesting == 0:  # what opens or ends emphasis does not end a word
+            yield token.content if token.type == "text" and not hidden and not tags else " "
+
+
 _IN_MARKUP: Final = "in or directly below a quotation, a list or other markup"
 
 

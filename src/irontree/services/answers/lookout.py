@@ -19,12 +19,30 @@ _APPROVAL_HELD: Final = timedelta(minutes=5)
 """An approval names the text of its issue, and an edit is no comment."""
 
 
+class CommentWatch:
+    """Tells which comments of the whole repository are new: one list, which costs nothing where nothing changed."""
+
+    def __init__(self) -> None:
+        self._marks: frozenset[CommentMark] = frozenset()
+
+    def fresh(self, app: App, earliest: str) -> frozenset[CommentMark]:
+        """Those that the last list did not have, or not as they are now; the first begins at *earliest* (UTC).
+
+        Raises RemoteFailed.
+        """
+        newest = max((moment for mark in self._marks if (moment := moment_in_utc(mark.at))), default=None)
+        found = frozenset(app.forge().commented_since(utc_text(newest - _OVERLAP) if newest else earliest))
+        fresh = found - self._marks
+        self._marks = found or self._marks
+        return fresh
+
+
 class Lookout:
     """Remembers what was looked at; a new one looks at every question. Keep it as long as the ports are kept."""
 
     def __init__(self) -> None:
         self._looked: dict[tuple[str | None, ...], datetime] = {}
-        self._marks: frozenset[CommentMark] = frozenset()
+        self._watch = CommentWatch()
 
     def due(self, app: App, asked: tuple[Question, ...], earliest: str) -> tuple[Question, ...]:
         """Those that are new, that could not be settled, or under which somebody has commented since the last look.
@@ -36,7 +54,7 @@ class Lookout:
         now = app.clock.now()
         held = {question.identity: question for question in asked if self._holds(question, now)}
         if len(asked) > 1 and held:
-            fresh = self._commented(app, earliest)
+            fresh = {mark.issue_number for mark in self._watch.fresh(app, earliest)}
             held = {key: question for key, question in held.items() if question.under not in fresh}
         self._looked = {key: self._looked[key] for key in held}
         return tuple(question for question in asked if len(asked) == 1 or question.identity not in held)
@@ -50,14 +68,6 @@ class Lookout:
         if at is None:
             return False
         return question.reason != "reapproval_required" or abs(now - at) <= _APPROVAL_HELD
-
-    def _commented(self, app: App, earliest: str) -> frozenset[int]:
-        """The issues with comments that the last list did not have, or not as they are now."""
-        newest = max((moment for mark in self._marks if (moment := moment_in_utc(mark.at))), default=None)
-        found = frozenset(app.forge().commented_since(utc_text(newest - _OVERLAP) if newest else earliest))
-        fresh = found - self._marks
-        self._marks = found or self._marks
-        return frozenset(mark.issue_number for mark in fresh)
 
 
 # --- The merges that are waited for
