@@ -16,6 +16,7 @@ from irontree.domain.settings import Automations
 from irontree.domain.timestamps import utc_text
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, ReplyMode
 from irontree.ports import (
+    AgentRequests,
     Blocker,
     Cancellation,
     CheckRunner,
@@ -134,6 +135,7 @@ class App:
     loops: LoopLog
     plans: PlanStore
     results: ResultStore
+    agent_requests: AgentRequests
     projections: Projections
     deliveries: Deliveries
     upkeep: Upkeep
