@@ -263,7 +263,7 @@ def request(text: str) -> dict[str, object]:
 
 
 def plan_prompt(text: str) -> dict[str, object]:
-    return {"text": text, "example": text, "checks": ("tests",), "draft_file": "/tmp/plans/1", "problems": (text,)}
+    return {"text": text, "example": text, "checks": ("tests",), "answer_file": "/tmp/plans/1", "problems": (text,)}
 
 
 def review_prompt(text: str) -> dict[str, object]:
@@ -273,7 +273,7 @@ def review_prompt(text: str) -> dict[str, object]:
         "node": node(text),
         "base": SHA,
         "anchor": SHA,
-        "verdict_file": "/tmp/verdict.json",
+        "answer_file": "/tmp/verdict.json",
         "problems": (text, text),
         "quotes": (outsiders(text),),
     }
