@@ -69,6 +69,11 @@ class Preferences:
     """The Prefect server that the configuration names."""
     automations: Automations = field(default_factory=Automations)
 
+    @property
+    def has_toolchain(self) -> bool:
+        """Whether a team works in the forge (`toolchain:`)."""
+        return self.type_labels
+
 
 class OpenPlaces:
     """The places of an App that confines nothing."""

@@ -16,7 +16,6 @@ from irontree.domain.plan import (
     Criterion,
     DetectionRow,
     ExecutionPolicy,
-    Member,
     Plan,
     PlanNode,
     PublishPolicy,
@@ -34,6 +33,7 @@ from irontree.services.views.history import AttemptView, DeniedView, FailureView
 from irontree.services.views.report import Evidence
 from irontree.services.work.prompts import Asked, Delivered, Passage, StepView, Surroundings
 from tests.support.hostile_texts import KEY_MARKER, MARKER, NOW, SHA
+from tests.support.prompts import member, mention_prompt, plan_prompt
 
 
 def node(text: str) -> PlanNode:
@@ -248,11 +248,6 @@ def prompt(text: str) -> dict[str, object]:
     }
 
 
-def member(text: str) -> Member:
-    shown = {"display": text, "capabilities": (text, text), "environment": (text,)}
-    return Member(name="coder", command=(text,), kinds=("docs",), **shown)
-
-
 def asked(text: str) -> Asked:
     return Asked(text, text, text, text)
 
@@ -260,10 +255,6 @@ def asked(text: str) -> Asked:
 def request(text: str) -> dict[str, object]:
     covered = (Coverage(Criterion(text=text or "x"), text),)
     return {"number": 7, "node": node(text), "parent": "#3", "coverage": covered, "closes": True}
-
-
-def plan_prompt(text: str) -> dict[str, object]:
-    return {"text": text, "example": text, "checks": ("tests",), "answer_file": "/tmp/plans/1", "problems": (text,)}
 
 
 def review_prompt(text: str) -> dict[str, object]:
@@ -469,6 +460,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "reports/notes.md": notes,
     "prompts/run.md": prompt,
     "prompts/plan.md": plan_prompt,
+    "prompts/mention.md": mention_prompt,
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,
     "comments/counted.md": lambda text: {"marker": MARKER, "command": text, "so_far": text, "edited": text},

@@ -39,9 +39,10 @@ LAYERS = (
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-# The folders of `services`, lower ones first: the way down is from `answers` to `record`, the way up is the log.
+# The folders of `services`, lower ones first: the way down is from `toolchain` to `record`, the way up is the log.
 SERVICES = (
-    *("record", "loops", "views", "work", "proposals", "questions", "delivery", "execution", "answers", "consistency"),
+    *("record", "loops", "views", "work", "proposals", "questions", "delivery", "execution", "answers", "toolchain"),
+    "consistency",
 )
 # The same of `flows`; the flows themselves stand above all of these and import none of each other.
 FLOWS = ("server", "runs", "gate", "serve")

@@ -85,9 +85,9 @@ def begun(request: AskedAgent) -> AskedAgent:
 
 
 def given_back(request: AskedAgent, reason: str, not_before: str = "") -> AskedAgent:
-    """The request as it was before its agent was started, which could not work for that reason."""
+    """The request, given as it was before its agent could not work for that *reason*: it is asked later."""
     _require_unanswered(request)
-    return _with(request, state="pending", starts=max(0, request.starts - 1), reason=reason, not_before=not_before)
+    return _with(request, state="pending", reason=reason, not_before=not_before)
 
 
 def answered(request: AskedAgent, answer: str) -> AskedAgent:

@@ -87,7 +87,8 @@ def test_a_request_whose_process_dies_too_often_has_failed():
 def test_an_agent_that_could_not_work_has_cost_no_start():
     request = asked_agent()
     for _ in range(2 * MOST_STARTS):
-        request = given_back(begun(request), "its service has a limit")
+        assert begun(request).starts == 1
+        request = given_back(request, "its service has a limit")
     assert (request.state, request.starts, request.reason) == ("pending", 0, "its service has a limit")
 
 

@@ -89,6 +89,11 @@ def answer_marker(issue_number: int, comment_id: str) -> str:
     return _marker(issue_number, f"answer/{comment_id}")
 
 
+def asked_marker(key: str) -> str:
+    """The marker of the comment with the answer to that request to an agent."""
+    return f"<!-- irontree:asked:{key} -->"
+
+
 def _marker(issue_number: int, name: str) -> str:
     token = base64.b32encode(hashlib.sha256(name.encode()).digest()[:10]).decode().lower()
     return f"<!-- irontree:{issue_number}:{token} -->"
@@ -96,9 +101,13 @@ def _marker(issue_number: int, name: str) -> str:
 
 def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
     """Post *text*, which ends with *marker*, unless our account has; returns the comment's URL. Raises RemoteFailed."""
-    forge = app.forge()
-    there = next((known for known in forge.comments(issue_number) if known.ours and marker in known.body), None)
-    return (there or forge.post_comment(issue_number, text)).url
+    there = find_posted(app.forge().comments(issue_number), marker)
+    return (there or app.forge().post_comment(issue_number, text)).url
+
+
+def find_posted(comments: Sequence[Comment], marker: str) -> Comment | None:
+    """The comment that our account posted with *marker*; None if there is none."""
+    return next((known for known in comments if known.ours and marker in known.body), None)
 
 
 def post_if_new(app: App, issue_number: int, text: str, marker: str, found: EffectLedger) -> str:

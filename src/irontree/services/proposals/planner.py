@@ -17,7 +17,7 @@ from irontree.domain.review import InvalidAnswer
 from irontree.domain.spec import Requirements, read_requirements
 from irontree.domain.task_types import FEATURE
 from irontree.errors import EnvironmentRefused, RequirementsRefused
-from irontree.services.loops.funds import require_funds_to_plan
+from irontree.services.loops.funds import require_funds_of_today
 from irontree.services.record import planning_folder, read_world
 from irontree.services.work.agent_requests import PLAN, AgentRequest, ask_agent
 
@@ -45,7 +45,7 @@ def plan_document(app: App, text: str, name: str, example: str) -> PlannedDocume
         app,
         _agent_request(policy, base, folder, (text, example)),
         lambda content: _read(content, name, known),
-        lambda: require_funds_to_plan(app, world, policy.budgets),
+        lambda: require_funds_of_today(app, world, policy.budgets, "plan"),
     )
     if isinstance(asked.found, Requirements):
         return PlannedDocument(asked.found, asked.rounds)

@@ -1,0 +1,1 @@
+"""What the team is asked in the forge: what is due, asking, answering."""
