@@ -35,8 +35,7 @@ def answer_request(app: App, key: str, *, wait_seconds: float = 0) -> AskedAgent
     """Have the request answered and the answer posted, as far as that is not done; returns the request after that.
 
     After a crash at any point, another call goes on from what is stored. Raises NotEligible if there is no such
-    request, no standing approval or no budget left; Busy; RemoteFailed, EnvironmentRefused or Cancelled, and then it is
-    due again.
+    request, no standing approval or no budget left; Busy; RemoteFailed or EnvironmentRefused, and it is due again then.
     """
     _between_steps(app, key, _ask, wait_seconds)
     return _between_steps(app, key, _post, wait_seconds)
@@ -97,9 +96,10 @@ class _Asking(NamedTuple):
             if not started.is_open:
                 return started
             asked = ask_agent(self.app, wanted, self._read, self._allowance)
+        except Cancelled:
+            return _kept(self.app, failed(self.request, "it was stopped while the agent was at work"))
         except IrontreeError as error:  # no process died
-            later = "" if isinstance(error, Cancelled) else self._later()
-            _kept(self.app, given_back(self.request, error.message, later))
+            _kept(self.app, given_back(self.request, error.message, self._later()))
             raise
         return _kept(self.app, self._ended(started, asked))
 

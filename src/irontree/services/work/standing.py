@@ -39,7 +39,7 @@ def requests(app: App) -> tuple[AskedAgent, ...]:
 
 
 def due_requests(app: App) -> tuple[AskedAgent, ...]:
-    """Those about which something can be done now: answers that are not posted, and questions that may be asked."""
+    """Those about which something can be done now, oldest first: answers to be posted, questions that may be asked."""
     now = app.stamp()
     due = [request for request in requests(app) if is_due(request, now)]
     if any(request.answer is None for request in due):
@@ -47,4 +47,4 @@ def due_requests(app: App) -> tuple[AskedAgent, ...]:
             standing_policy(app)
         except IrontreeError:  # whoever approves is told what is due
             due = [request for request in due if request.answer is not None]
-    return tuple(due)
+    return tuple(sorted(due, key=lambda request: (request.asked_at, request.key)))

@@ -12,7 +12,7 @@ from irontree.domain.agent_requests import AskedAgent, answered, begun, failed
 from irontree.domain.attempt import Usage
 from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.plan import Member
-from irontree.errors import Busy, Cancelled, NotEligible, RemoteUnavailable
+from irontree.errors import Busy, NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.toolchain.asking import answer_request
 from irontree.services.work.standing import due_requests
@@ -232,12 +232,11 @@ def keeps(step: ScriptedStep) -> ScriptedStep:
     return kept
 
 
-def test_who_stops_it_loses_no_start(team: Scene):
+def test_what_somebody_stops_has_failed_and_does_not_begin_again_by_itself(team: Scene):
     team.cancel.stopped = True
-    with pytest.raises(Cancelled):
-        ask(team)
-    found = team.agent_requests.load("mention-C1-1-tester")
-    assert (found.state, found.starts, found.not_before) == ("pending", 0, "")
+    found = ask(team)
+    assert (found.state, found.reason) == ("failed", "it was stopped while the agent was at work")
+    assert due_requests(team.app) == ()
 
 
 def test_an_outage_between_answer_and_comment_loses_nothing(team: Scene):
