@@ -38,6 +38,11 @@ def requests(app: App) -> tuple[AskedAgent, ...]:
     return tuple(found)
 
 
+def failed_requests(app: App) -> tuple[AskedAgent, ...]:
+    """Those that a person may have asked again."""
+    return tuple(request for request in requests(app) if request.state == "failed")
+
+
 def due_requests(app: App) -> tuple[AskedAgent, ...]:
     """Those about which something can be done now, oldest first: answers to be posted, questions that may be asked."""
     now = app.stamp()
