@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from prefect.states import Running
+import time
 
-from irontree.domain.agent_requests import answered, begun
+import pytest
+from prefect.states import Cancelled, Running
+
+from irontree.domain.agent_requests import again, answered, begun
 from irontree.flows.agent_request import agent_request
 from irontree.flows.janitor import janitor
 from irontree.flows.runs import runs
@@ -88,3 +90,16 @@ def test_without_a_toolchain_nothing_is_looked_at(toy):
     config.write_text(config.read_text().replace("toolchain:\n", ""))
     assert start_requests(toy.app) == ()
     assert runs_of_requests(toy) == []
+
+
+def test_one_that_somebody_cancels_has_failed_and_begins_again_when_a_person_says_so(toy, client):
+    [_] = start_requests(toy.app)
+    [run] = runs_of_requests(toy)
+    client.set_flow_run_state(run.id, Cancelled(), force=True)
+    for _ in range(2):
+        assert start_requests(toy.app) == ()
+        assert (stored(toy).state, stored(toy).reason) == ("failed", "its run was cancelled in Prefect")
+    time.sleep(1)  # a request knows its times to the second
+    toy.app.agent_requests.save(again(stored(toy), toy.app.stamp()))
+    assert start_requests(toy.app) == (f"{KEY} goes on",)
+    assert toy.drive(run.id, agent_request).name == "Answered"

@@ -122,7 +122,7 @@ def _retry(context: Context, app: App) -> int:
     """Have what failed asked again, by whatever serves the repository."""
     if context.options.what is None:
         raise UsageError("name the request: irontree agents retry KEY (`irontree status` lists them)")
-    request = again(require_request(app, context.options.what))
+    request = again(require_request(app, context.options.what), app.stamp())
     app.agent_requests.save(request)
     app.repository.back_up()
     said = f"{request.member} is asked again below #{request.issue_number} as soon as somebody serves this repository."

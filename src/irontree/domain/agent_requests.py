@@ -114,13 +114,13 @@ def failed(request: AskedAgent, reason: str) -> AskedAgent:
     return _with(request, state="failed", reason=reason)
 
 
-def again(request: AskedAgent) -> AskedAgent:
-    """A failed request, to be asked anew. Raises NotEligible for any other."""
+def again(request: AskedAgent, now: str) -> AskedAgent:
+    """A failed request, to be asked anew from *now* on (ISO 8601, UTC). Raises NotEligible for any other."""
     if request.state != "failed":
         raise NotEligible(
             f"{request.key} has not failed: it is {request.state}", remedy="`irontree status` names those that have"
         )
-    return _with(request, state="pending", starts=0, reason="", not_before="")
+    return _with(request, state="pending", starts=0, reason="", not_before=now)
 
 
 def used(request: AskedAgent, seconds: float, usage: Usage) -> AskedAgent:

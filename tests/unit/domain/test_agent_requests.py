@@ -25,6 +25,7 @@ from irontree.errors import IllegalTransition, IrontreeError, NotEligible
 from tests.support.store import asked_agent
 from tests.support.values import values_of
 
+NOW = "2026-04-22T15:00:00Z"
 TRANSITIONS = {
     "begun": begun,
     "given back": lambda request: given_back(request, "no service", "2026-04-22T15:00:00Z"),
@@ -32,7 +33,7 @@ TRANSITIONS = {
     "posted": lambda request: posted(request, "https://forge.example/c/1"),
     "left": lambda request: left_unposted(request, "the issue was closed"),
     "failed": lambda request: failed(request, "no answer"),
-    "again": again,
+    "again": lambda request: again(request, NOW),
     "used": lambda request: used(request, 1.5, Usage(1, None, 0.5)),
 }
 
@@ -81,7 +82,7 @@ def test_a_request_whose_process_dies_too_often_has_failed():
         assert (request.state, request.starts) == ("working", start)
     assert begun(request).state == "failed"
     assert "died 3 times" in begun(request).reason
-    assert begun(again(begun(request))).starts == 1
+    assert begun(again(begun(request), NOW)).starts == 1
 
 
 def test_an_agent_that_could_not_work_has_cost_no_start():
@@ -110,7 +111,7 @@ def test_every_key_is_a_plain_name(request):
 
 def test_what_cannot_follow_says_so():
     with pytest.raises(NotEligible, match="has not failed: it is pending"):
-        again(asked_agent())
+        again(asked_agent(), NOW)
     with pytest.raises(IrontreeError, match="is done"):
         begun(posted(asked_agent(), "https://forge.example/c/1"))
     with pytest.raises(IrontreeError, match="nobody is asked again"):
