@@ -20,7 +20,7 @@ from irontree.domain.loop import LOOP_EVENTS
 from irontree.domain.plan import PlanNode
 from irontree.domain.review import InvalidAnswer
 from irontree.domain.task_types import TASK_TYPES
-from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN, inert, without_secrets
+from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN, inert, without_closing, without_secrets
 from irontree.domain.values import ReplyMode
 
 MAX_CHARACTERS: Final = 60_000
@@ -182,17 +182,7 @@ def plain(text: str) -> str:
 
 MOST_SAID: Final = 8_000
 """Characters of what a member of the team says in one comment."""
-# What forges read as "this closes (or opens) that issue": a word directly before the reference.
-_CLOSING_KEYWORD: Final = re.compile(
-    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|reopen(?:s|ed|ing)?):?\s+"
-    r"(?=\S*#\d|GH-\d|https?://)",
-    re.IGNORECASE,
-)
-
-
-def without_closing(text: str) -> str:
-    """*text* that refers to the same issues and closes none; only evidence closes one."""
-    return _CLOSING_KEYWORD.sub(r"\1, see ", text)
+_OUR_COMMENT: Final = re.compile(r"<!--\s*irontree:[^>]{0,200}-->")
 
 
 def read_said(content: bytes, secrets: Collection[str], called: Collection[str]) -> str | InvalidAnswer:
@@ -203,7 +193,7 @@ def read_said(content: bytes, secrets: Collection[str], called: Collection[str])
         return InvalidAnswer(("the answer is not UTF-8 text",))
     if len(text) > MOST_SAID:
         return InvalidAnswer((f"the answer has {len(text):,} characters: {MOST_SAID:,} are the most",))
-    said = spoken(without_secrets(text, secrets), called).strip()
+    said = spoken(without_secrets(_OUR_COMMENT.sub("", text), secrets), called).strip()
     return said or InvalidAnswer(("the answer is empty: nothing is left of it that can be shown",))
 
 

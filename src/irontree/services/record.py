@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.checks import TRUNCATION_MARKER
-from irontree.domain.comments import without_closing
 from irontree.domain.decide import Scope
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import HaltRule, halt_of
@@ -24,7 +23,7 @@ from irontree.domain.plan import Plan, PlanNode, PublishPolicy, canonical_json
 from irontree.domain.spending import Spending
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES, close_on_done
-from irontree.domain.text import one_line
+from irontree.domain.text import one_line, without_closing
 from irontree.domain.timestamps import stamp
 from irontree.domain.values import CloseOnDone
 from irontree.errors import AccessRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable

@@ -39,7 +39,7 @@ def test_a_member_calls_nobody_but_who_asks_and_its_team(text, called):
 def test_what_a_member_says_closes_nothing_and_holds_no_secret_or_marker():
     text = f"Fixes #3, closes\u200b #4.\n<!-- irontree:asked:mention-C9-tester -->\n{TOKEN} hunter2-hunter2"
     said = read_said(text.encode(), {"hunter2-hunter2"}, ())
-    assert said == ("Fixes, see #3, closes, see #4.\n&lt;!-- irontree:asked:mention-C9-tester -->\n(secret) (secret)")
+    assert said == ("Fixes, see #3, closes, see #4.\n\n(secret) (secret)")
     assert not is_marked(said)
 
 
