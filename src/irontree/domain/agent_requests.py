@@ -53,7 +53,7 @@ class AskedAgent(Value):
     starts: int = Field(default=0, ge=0)
     """How often the agent was started for it, and neither answered nor gave it back."""
     not_before: str = ""
-    """When it may be asked again (ISO 8601, UTC); empty for at once."""
+    """When it may be gone on with (ISO 8601, UTC); empty for at once."""
     answer: str | None = None
     posted: str | None = None
     """The address of our comment with the answer."""
@@ -84,10 +84,11 @@ def begun(request: AskedAgent) -> AskedAgent:
     return _with(request, state="working", starts=request.starts + 1, reason="", not_before="")
 
 
-def given_back(request: AskedAgent, reason: str, not_before: str = "") -> AskedAgent:
-    """The request, given as it was before its agent could not work for that *reason*: it is asked later."""
-    _require_unanswered(request)
-    return _with(request, state="pending", reason=reason, not_before=not_before)
+def given_back(request: AskedAgent, reason: str, not_before: str) -> AskedAgent:
+    """The request, given as it was before it could not be gone on with for that *reason*: it rests until then."""
+    _require_open(request)
+    state = request.state if request.answer is not None else "pending"
+    return _with(request, state=state, reason=reason, not_before=not_before)
 
 
 def answered(request: AskedAgent, answer: str) -> AskedAgent:
@@ -99,7 +100,7 @@ def answered(request: AskedAgent, answer: str) -> AskedAgent:
 def posted(request: AskedAgent, url: str) -> AskedAgent:
     """The request as its answer was posted, or was found there."""
     _require_open(request)
-    return _with(request, state="done", posted=url)
+    return _with(request, state="done", posted=url, reason="", not_before="")
 
 
 def left_unposted(request: AskedAgent, reason: str) -> AskedAgent:

@@ -56,7 +56,7 @@ def test_an_answer_is_never_lost_nor_asked_for_anew(names):
     for name, before, after in history_of(names):
         if before.answer is not None:
             assert after.answer == before.answer
-            assert name in {"posted", "left", "used"}
+            assert name in {"posted", "left", "used", "given back"}
         assert after.key == before.key
         assert after.model_copy(update=dict.fromkeys(())) == AskedAgent.model_validate(after.model_dump())
 
@@ -89,7 +89,7 @@ def test_an_agent_that_could_not_work_has_cost_no_start():
     request = asked_agent()
     for _ in range(2 * MOST_STARTS):
         assert begun(request).starts == 1
-        request = given_back(request, "its service has a limit")
+        request = given_back(request, "its service has a limit", NOW)
     assert (request.state, request.starts, request.reason) == ("pending", 0, "its service has a limit")
 
 

@@ -14,7 +14,7 @@ from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import ExecutionPolicy, Member
 from irontree.domain.review import InvalidAnswer
 from irontree.domain.timestamps import utc_text
-from irontree.errors import Cancelled, IrontreeError
+from irontree.errors import Cancelled, IrontreeError, RemoteUnavailable
 from irontree.services.answers.answers import between_steps
 from irontree.services.delivery.comments import asked_marker, find_posted, post_once
 from irontree.services.execution.steps import settle_leftovers
@@ -24,7 +24,7 @@ from irontree.services.work.agent_requests import MENTION, AgentRequest, Asked, 
 from irontree.services.work.standing import require_request, standing_policy
 
 LATER: Final = timedelta(minutes=10)
-"""How long a request rests whose agent could not work, where nobody says when it can."""
+"""How long a request rests that cannot be gone on with, where nobody says when it can."""
 LONGEST: Final = 6_000
 """Characters that a prompt shows of one text."""
 MOST_COMMENTS: Final = 30
@@ -44,13 +44,22 @@ def answer_request(app: App, key: str, *, wait_seconds: float = 0) -> AskedAgent
 def _between_steps(
     app: App, key: str, step: Callable[[App, AskedAgent], AskedAgent], wait_seconds: float
 ) -> AskedAgent:
-    request = require_request(app, key)
-    if not request.is_open:
-        return request
+    if not (found := require_request(app, key)).is_open:
+        return found
     with between_steps(app, key, wait_seconds=wait_seconds):
-        request = step(app, require_request(app, key))  # somebody else may have been faster
+        before = require_request(app, key)  # somebody else may have been faster
+        try:
+            after = step(app, before)
+        except IrontreeError as error:  # no process died; others have their turn meanwhile
+            at = error.not_before if isinstance(error, RemoteUnavailable) else None
+            _kept(app, given_back(before, error.message, utc_text(at) if at else _later(app)))
+            raise
         app.repository.back_up()
-    return request
+    return after
+
+
+def _later(app: App) -> str:
+    return utc_text(app.clock.now() + LATER)
 
 
 def _kept(app: App, request: AskedAgent) -> AskedAgent:
@@ -88,26 +97,20 @@ class _Asking(NamedTuple):
 
     def ask(self, issue: Issue, comments: Sequence[Comment]) -> AskedAgent:
         """Ask until the answer can be said, at most three times; the start is stored before the agent's."""
+        self._allowance()
+        settle_leftovers(self.app)
+        wanted = self._agent_request(issue, comments)
+        started = _kept(self.app, begun(self.request))
+        if not started.is_open:
+            return started
         try:
-            self._allowance()
-            settle_leftovers(self.app)
-            wanted = self._agent_request(issue, comments)
-            started = _kept(self.app, begun(self.request))
-            if not started.is_open:
-                return started
             asked = ask_agent(self.app, wanted, self._read, self._allowance)
         except Cancelled:
             return _kept(self.app, failed(self.request, "it was stopped while the agent was at work"))
-        except IrontreeError as error:  # no process died
-            _kept(self.app, given_back(self.request, error.message, self._later()))
-            raise
         return _kept(self.app, self._ended(started, asked))
 
     def _allowance(self) -> Allowance:
         return require_funds_of_today(self.app, read_world(self.app), self.policy.budgets, "answer")
-
-    def _later(self) -> str:
-        return utc_text(self.app.clock.now() + LATER)
 
     def _ended(self, started: AskedAgent, asked: Asked[str]) -> AskedAgent:
         found, retry_at = asked.found, asked.last.retry_at
@@ -118,7 +121,7 @@ class _Asking(NamedTuple):
             return failed(request, f"no usable answer in {asked.rounds} rounds: {'; '.join(found.problems)}")
         if found.then == "wait":
             before = used(self.request, asked.seconds, asked.usage)
-            return given_back(before, found.reason, utc_text(retry_at) if retry_at else self._later())
+            return given_back(before, found.reason, utc_text(retry_at) if retry_at else _later(self.app))
         return failed(request, found.reason)
 
     def _read(self, content: bytes) -> str | InvalidAnswer:

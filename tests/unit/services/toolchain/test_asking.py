@@ -248,9 +248,12 @@ def test_an_outage_between_answer_and_comment_loses_nothing(team: Scene):
     with pytest.raises(RemoteUnavailable):
         ask(team)
     kept = team.agent_requests.load("mention-C1-1-tester")
-    assert (kept.answer, kept.usage) == ("yes", Usage(1, 2, 0.5))
+    assert (kept.answer, kept.usage, kept.state) == ("yes", Usage(1, 2, 0.5), "working")
+    assert due_requests(team.app) == (), "others have their turn meanwhile"
+    team.clock.moment += timedelta(minutes=10)
+    assert due_requests(team.app) == (kept,)
     team.tracker.outage = None
-    assert ask(team).state == "done"
+    assert (ask(team).state, ask(team).reason) == ("done", "")
     assert (len(own_comments(team)), len(prompts(team))) == (1, 1)
 
 
