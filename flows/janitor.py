@@ -48,6 +48,6 @@ async def janitor(repository: str) -> State[None]:
         get_run_logger().warning(line)
     comments = (f"#{one.issue_number}: the answer of {one.by} was {one.outcome}" for one in looked if one.by)
     dead += found.dead
-    for line in (*dead, *comments, *found.approving, *found.going, *found.closed):
+    for line in (*dead, *comments, *found.approving, *found.going, *found.closed, *found.asking):
         get_run_logger().info(line)
     return Completed(message=f"{counted(len(dead), 'dead run')}, {counted(len(found.going), 'open loop')}")

@@ -28,7 +28,8 @@ from irontree.processes.containers import given_environment
 from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue, between_steps, give_way
 from irontree.services.execution.steps import perform
 from irontree.services.record import read_world
-from irontree.services.views.endings import Ending, ending_of
+from irontree.services.toolchain.asking import answer_request
+from irontree.services.views.endings import Ending, ending_of, request_ending
 from irontree.tasks.artifacts import mirror, publish_report
 
 Result = TypeVar("Result")
@@ -208,6 +209,24 @@ async def answer_stage(
         return Completed(name="Recorded", message=f"by {answer.by}")
 
     return await in_thread(record)
+
+
+@task(name="request", cache_policy=NO_CACHE, persist_result=False)
+async def request_stage(repository: str, key: str) -> State[None]:
+    """What a member of the team is asked, and the comment with its answer; Failed if there is no answer."""
+    progress = LogProgress(get_run_logger())
+
+    def take(cancel: Cancellation) -> State[None]:
+        app = open_here(repository, cancel, progress=progress)
+        try:
+            return _ended(request_ending(answer_request(app, key, wait_seconds=WAIT_FOR_STEP)))
+        except Cancelled:
+            raise
+        except IrontreeError as error:
+            return _refused(error)
+
+    async with never_silent(progress):
+        return await in_thread(take)
 
 
 def open_here(

@@ -26,6 +26,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import Busy, Cancelled, IrontreeError, LogDamaged, Refused, ServerUnavailable, in_words
 from irontree.flows.runs.forms import open_question
 from irontree.flows.runs.needs_you import show_needs_you
+from irontree.flows.runs.requests import start_requests
 from irontree.flows.runs.runs import (
     RunInfo,
     connect,
@@ -242,6 +243,7 @@ class TakenUp:
     approving: tuple[str, ...]
     going: tuple[str, ...]
     closed: tuple[str, ...]
+    asking: tuple[str, ...]
 
 
 def take_up_all(app: App, *, asks_forge: bool = True) -> TakenUp:
@@ -256,6 +258,7 @@ def take_up_all(app: App, *, asks_forge: bool = True) -> TakenUp:
         closed=tuple(
             f"{run.name}: its question is asked no more" for run in wake_overtaken(app, asks_forge=asks_forge)
         ),
+        asking=start_requests(app),
     )
 
 

@@ -169,7 +169,7 @@ def take_up_what_died(app: App) -> Iterable[str]:
 def go_on(app: App) -> Iterable[str]:
     """Start the runs that the log calls for and ask open questions (rulings, Crashes); a line per loop."""
     found = take_up_all(app)
-    return (*found.approving, *found.going)
+    return (*found.approving, *found.going, *found.asking)
 
 
 def tell_what_happened(app: App) -> Iterable[str]:

@@ -38,6 +38,7 @@ PRELOADED: Final = (
     "irontree.adapters",
     "irontree.agents.program",
     "irontree.domain.comments",
+    "irontree.flows.agent_request",
     "irontree.flows.intake",
     "irontree.flows.issue",
     "irontree.flows.janitor",

@@ -59,8 +59,9 @@ from irontree.http_client import Unreachable
 # --- The parent's handle on the child
 
 
-LIMIT = 3
-"""Flow processes per repository: the loop, the issue it waits for, and one that was answered meanwhile."""
+LIMIT = 4
+"""Flow processes per repository: the loop, the issue it waits for, one that was answered meanwhile, and one in which a
+member of the team is asked: while that waits for a step, it keeps none of the others from its place."""
 By = Literal["runner", "worker"]
 """A Prefect runner takes the runs of one repository, for a terminal; a worker those of many."""
 
@@ -140,7 +141,7 @@ class Serving:
         self._child.stop()
 
 
-# --- The five deployments of a repository (protocol, Runs)
+# --- The deployments of a repository (protocol, Runs)
 
 
 SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
@@ -156,6 +157,8 @@ FLOWS = {
     "janitor": "Take up what a crash left, every five minutes.",
 }
 """Each flow with its description in the UI, shown after the repository's folder; the same as in prefect.yaml."""
+TEAM_FLOWS = {"agent_request": "Ask a member of the team what somebody wants to know, and post its answer."}
+"""The same, where a team works in the forge (`toolchain:`)."""
 
 
 NIGHTLY = ("30 1 * * *", "nightly")
@@ -173,6 +176,7 @@ def deployments_of(app: App) -> tuple[Served, ...]:
     """The deployments of *app*, named after flow and folder, with the repository as parameter."""
     nightly = nightly_parameters(app.preferences().automations)
     schedules = SCHEDULES | ({"intake": NIGHTLY} if nightly else {})
+    flows = FLOWS | (TEAM_FLOWS if app.preferences().has_toolchain else {})
     documents = documents_in(app.repository.root)
     given = {"intake": {"document": documents[0]}} if len(documents) == 1 else {}
     return tuple(
@@ -188,7 +192,7 @@ def deployments_of(app: App) -> tuple[Served, ...]:
             tags=tuple(tags(app)),
             asked={"document": about_documents(documents), "branch": {"title": "Branch"}} if flow == "intake" else {},
         )
-        for flow, description in FLOWS.items()
+        for flow, description in flows.items()
     )
 
 

@@ -16,6 +16,7 @@ from irontree.domain.settings import Automations
 from irontree.domain.timestamps import utc_text
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, ReplyMode
 from irontree.ports import (
+    AgentRequests,
     Blocker,
     Cancellation,
     CheckRunner,
@@ -67,6 +68,11 @@ class Preferences:
     api_url: str | None = None
     """The Prefect server that the configuration names."""
     automations: Automations = field(default_factory=Automations)
+
+    @property
+    def has_toolchain(self) -> bool:
+        """Whether a team works in the forge (`toolchain:`)."""
+        return self.type_labels
 
 
 class OpenPlaces:
@@ -134,6 +140,7 @@ class App:
     loops: LoopLog
     plans: PlanStore
     results: ResultStore
+    agent_requests: AgentRequests
     projections: Projections
     deliveries: Deliveries
     upkeep: Upkeep

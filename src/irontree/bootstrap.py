@@ -23,6 +23,7 @@ from irontree.processes import ChildProcesses
 from irontree.processes.places import Places
 from irontree.repository import GitRepository, open_repository
 from irontree.repository.checkout import committed_state
+from irontree.store.agent_requests import FileAgentRequests
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileProjections, FileResultStore, FileUpkeep
 from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.layout import Layout, create, require_own_folder
@@ -49,9 +50,8 @@ def open_app(
     EnvironmentRefused away from the repository's home (R21), LogDamaged when its log was deleted.
     """
     clock, host, environment = SystemClock(), socket.gethostname(), dict(environment)  # os.environ decodes each time
-    registry = _ChildRegistry()
+    registry, progress = _ChildRegistry(), progress or NoProgress()
     children, places = ChildProcesses(registry, environment=environment), Places(environment)
-    progress = progress or NoProgress()
     repository = open_repository(start, children, *_folders(), environment, progress.note)
     layout = Layout(repository.root)
     _close_folders(layout)
@@ -68,6 +68,7 @@ def open_app(
         loops=FileLoopLog(repository.root, clock),
         plans=FilePlanStore(repository.root),
         results=results_of(repository),
+        agent_requests=agent_requests_of(repository),
         projections=FileProjections(repository.root),
         deliveries=FileDeliveries(repository.root),
         upkeep=FileUpkeep(repository.root),
@@ -106,7 +107,16 @@ def _close_folders(layout: Layout) -> None:
 
 def results_of(repository: GitRepository) -> FileResultStore:
     """The results of checks, sealed with a key in the user's state folder."""
-    return FileResultStore(repository.root, repository.state_folder / "results.key")
+    return FileResultStore(repository.root, _key_of(repository))
+
+
+def agent_requests_of(repository: GitRepository) -> FileAgentRequests:
+    """What members of the team are asked, sealed with the same key."""
+    return FileAgentRequests(repository.root, _key_of(repository))
+
+
+def _key_of(repository: GitRepository) -> Path:
+    return repository.state_folder / "results.key"
 
 
 @contextmanager

@@ -432,6 +432,9 @@ class AgentRequests(Protocol):
     def save(self, request: AskedAgent) -> None:
         """Write the request durably, in place of what it was before."""
 
+    def vouch(self) -> int:
+        """Take all requests that are there for ours, because the user says so; how many. Not the standing approval."""
+
     def standing(self) -> StandingApproval | None:
         """The standing approval; None if nobody gave one. Raises LogDamaged."""
 
@@ -1024,7 +1027,7 @@ class Repository(Protocol):
         """Paths (`.mino/events/issue-7/0002-run-started.yml`) that the log's backup held and that are gone (R13)."""
 
     def back_up(self) -> None:
-        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (R13).
+        """Commit `.mino/{plans,events,archive,loops,agent-requests}` to `refs/irontree/log` by plumbing (R13).
 
         If that fails, the work goes on: it is told, and kept for `backup_failure`.
         """

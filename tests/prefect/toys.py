@@ -25,6 +25,7 @@ from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
+from irontree.flows.agent_request import agent_request
 from irontree.flows.intake import intake
 from irontree.flows.issue import issue
 from irontree.flows.janitor import janitor
@@ -44,6 +45,7 @@ from tests.prefect.harness import deploy, drive
 from tests.support.approving import write_plan
 
 FLOWS: Final[Mapping[str, Flow[..., Any]]] = {
+    "agent_request": agent_request,
     "intake": intake,
     "issue": issue,
     "janitor": janitor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from irontree.domain.agent_requests import AskedAgent, StandingApproval
 from irontree.domain.checks import CheckReport, CheckResult
 from irontree.domain.events import IssueEvent, RunStarted, TaskPublished, VerifyPassed
 from irontree.domain.loop import LoopEntity, LoopHalted, LoopStarted
@@ -133,3 +134,24 @@ def check_report(**changes) -> CheckReport:
         "warnings": ("no: lint",),
     }
     return CheckReport(**values | changes)
+
+
+def asked_agent(**changes: Any) -> AskedAgent:
+    """What ada asks the tester in comment 3 under issue 12, with *changes*."""
+    values = {
+        "kind": "mention",
+        "cause": "C3",
+        "member": "tester",
+        "issue_number": 12,
+        "by": "ada",
+        "text": "@tester does this reproduce?\n",
+        "url": "https://forge.example/i/12#3",
+        "asked_at": "2026-04-22T14:32:11Z",
+    }
+    return AskedAgent(**values | changes)
+
+
+def standing(policy: ExecutionPolicy | None = None) -> StandingApproval:
+    """The standing approval of *policy*, by ada."""
+    approval = Approval(by="ada", at="2026-04-22T14:32:11Z", channel="terminal")
+    return StandingApproval(policy=policy or plan().policy, approval=approval)

@@ -21,6 +21,7 @@ from irontree.services.questions.pages import OpenForm, form_template
 from irontree.services.views.history import AttemptView, DeniedView
 from irontree.services.work.prompts import Asked, Delivered, Passage, StepView, Surroundings
 from tests.support.hostile_texts import KEY_MARKER, MARKER, NOW, SHA
+from tests.support.prompts import mention_prompt, plan_prompt
 from tests.support.view_values import (
     CHILD,
     STATUS,
@@ -188,10 +189,6 @@ def request(text: str) -> dict[str, object]:
     return {"number": 7, "node": node(text), "parent": "#3", "coverage": covered, "closes": True}
 
 
-def plan_prompt(text: str) -> dict[str, object]:
-    return {"text": text, "example": text, "checks": ("tests",), "draft_file": "/tmp/plans/1", "problems": (text,)}
-
-
 def review_prompt(text: str) -> dict[str, object]:
     return {
         "member": member(text),
@@ -199,7 +196,7 @@ def review_prompt(text: str) -> dict[str, object]:
         "node": node(text),
         "base": SHA,
         "anchor": SHA,
-        "verdict_file": "/tmp/verdict.json",
+        "answer_file": "/tmp/verdict.json",
         "problems": (text, text),
         "quotes": (outsiders(text),),
     }
@@ -385,6 +382,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "reports/notes.md": notes,
     "prompts/run.md": prompt,
     "prompts/plan.md": plan_prompt,
+    "prompts/mention.md": mention_prompt,
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,
     "comments/parts.md": lambda text: {"parts": (Part(text, 2, False),), "marker": MARKER},

@@ -79,6 +79,7 @@ EFFECTS = {
     "results": ("save",),
     "projections": ("write",),
     "deliveries": ("save",),
+    "agent_requests": ("save",),
     "run_lock": ("write", "remove"),
     "repository": ("keep", "publish", "back_up", "mark_history"),
 }

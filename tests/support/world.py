@@ -35,6 +35,7 @@ from irontree.services.questions.questions import Question, question_about, ques
 from irontree.services.record import World, read_world
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.memory import (
+    MemoryAgentRequests,
     MemoryDeliveries,
     MemoryEventLog,
     MemoryLease,
@@ -219,6 +220,7 @@ class Scene:
         self.repository = MemoryRepository(self.root, self.cache)
         self.log, self.loops = MemoryEventLog(ISSUE_FORM, self.clock), MemoryLoopLog(self.clock)
         self.plans, self.results = MemoryPlanStore(), MemoryResultStore()
+        self.agent_requests = MemoryAgentRequests()
         self.projections, self.deliveries = MemoryProjections(self.root), MemoryDeliveries()
         self.upkeep = MemoryUpkeep()
         self.driver, self.lease = MemoryLock(self.clock), MemoryLease(self.clock)
@@ -240,6 +242,7 @@ class Scene:
             loops=self.loops,
             plans=self.plans,
             results=self.results,
+            agent_requests=self.agent_requests,
             projections=self.projections,
             deliveries=self.deliveries,
             upkeep=self.upkeep,

@@ -40,7 +40,7 @@ LAYERS = (
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-# The folders of `services`, lower ones first: the way down is from `answers` to `record`, the way up is the log.
+# The folders of `services`, lower ones first: the way down is from `toolchain` to `record`, the way up is the log.
 SERVICES = (
     *("record", "loops", "views", "work", "proposals", "questions", "delivery", "execution", "answers", "toolchain"),
     "consistency",

@@ -20,7 +20,7 @@ from irontree.domain.halt import CONCERN_ALL, CONCERN_ONE_ISSUE
 from irontree.domain.loop import BUDGET_PER_TASK, MIN_BUDGET, TRANSITIONS_KEPT, LoopEntity
 from irontree.domain.meta import Meta
 from irontree.domain.values import Section
-from irontree.flows.serve.serving import FLOWS, SCHEDULES
+from irontree.flows.serve.serving import FLOWS, SCHEDULES, TEAM_FLOWS
 from irontree.repository.backup import KEPT, LOG_REF
 from irontree.services.execution.publication import BACKOFF_SECONDS, ROUNDS
 from irontree.services.work.preflight import FREE_TRANSITIONS
@@ -286,7 +286,10 @@ def dict_keys(value: ast.AST) -> Iterator[str]:
         ("rulings.md", f"at most {COUNTED[ROUNDS]} rounds"),
         ("rulings.md", f"{COUNTED[FREE_TRANSITIONS].title()} free transitions in a row"),
         ("rulings.md", f"for {RUN_STALE.seconds // 3600} and {LEASE_STALE.seconds // 3600} hours"),
-        ("protocol.md", f"`{LOG_REF}` | the history of `plans`, `events`, `archive`, `loops` and `forge`"),
+        (
+            "protocol.md",
+            f"`{LOG_REF}` | the history of `plans`, `events`, `archive`, `loops`, `agent-requests` and `forge`",
+        ),
     ],
 )
 def test_numbers_are_those_of_the_code(page: str, fact: str):
@@ -294,12 +297,12 @@ def test_numbers_are_those_of_the_code(page: str, fact: str):
 
 
 def test_what_is_backed_up_is_what_the_page_says():
-    assert set(KEPT) == {"plans", "events", "archive", "loops", "forge"}
+    assert set(KEPT) == {"plans", "events", "archive", "loops", "agent-requests", "forge"}
 
 
 def test_the_flows_and_their_schedules_are_in_the_protocol():
     runs = PROTOCOL.partition("## Runs")[2].partition("## Clauses")[0]
-    assert re.findall(r"^\| `(\w+)` \|", runs, re.MULTILINE) == list(FLOWS)
+    assert re.findall(r"^\| `(\w+)` \|", runs, re.MULTILINE) == [*FLOWS, *TEAM_FLOWS]
     assert {flow: cron for flow, (cron, _) in SCHEDULES.items()} == {"reconcile": "0 3 * * *", "janitor": "*/5 * * * *"}
     assert "every night at 03:00 UTC" in runs
     assert "every five minutes" in runs

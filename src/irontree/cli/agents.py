@@ -1,4 +1,4 @@
-"""`irontree agents [list | record DIR -- COMMAND | replay DIR]`: coding agents here, and recordings of them."""
+"""`irontree agents [list | record DIR -- COMMAND | replay DIR | retry KEY]`: coding agents, recordings, requests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from typing import Any, Final
 from irontree.agents.presets import PRESETS
 from irontree.agents.presets.preset import Preset
 from irontree.agents.recordings import Recording, record, replay
+from irontree.app import App
 from irontree.cli.context import Context, Verb
-from irontree.cli.output import Cell, Table
-from irontree.cli.parser import JSON, UsageError, argument, command_line
+from irontree.cli.output import Cell, Table, TextLines, next_commands
+from irontree.cli.parser import JSON, OK, UsageError, argument, command_line
+from irontree.domain.agent_requests import again
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.running import capture
+from irontree.services.work.standing import require_request
 
 VERSION_SECONDS: Final = 20
 _VERSION: Final = re.compile(r"\d+\.\d+(?:[.+-]\w+)*")
@@ -62,12 +65,13 @@ def installed(programs: Collection[str]) -> tuple[Preset, ...]:
     return tuple(preset for preset in PRESETS.values() if preset.program in programs)
 
 
-# --- `irontree agents [list | record DIR -- COMMAND | replay DIR]`
+# --- `irontree agents [list | record DIR -- COMMAND | replay DIR | retry KEY]`
 
 
 _EPILOG: Final = """\
 irontree agents record ~/recordings -- claude -p --permission-mode acceptEdits
 irontree agents replay ~/recordings
+irontree agents retry mention-C123-tester
 
 record and replay are for agent.command in .mino/config.yml: docs/agents.md
 """
@@ -75,11 +79,13 @@ _ACCESS: Final[Mapping[bool | None, str]] = {True: "has a key or a log-in", Fals
 
 
 def run(context: Context) -> int:
-    """List the agents, or record or replay the attempt that the environment names and return its exit code."""
+    """List the agents; record or replay the attempt that the environment names; or have a member asked again."""
     options = context.options
     if options.action == "list":
         return _list(context, look_for_all(os.environ))
-    recordings = _recordings(options.recordings)
+    if options.action == "retry":
+        return _retry(context, context.open())
+    recordings = _recordings(options.what)
     if options.action == "record":
         return _record(recordings, context, os.environ)
 
@@ -112,6 +118,19 @@ def _as_json(program: AgentInstallation) -> dict[str, Any]:
     }
 
 
+def _retry(context: Context, app: App) -> int:
+    """Have what failed asked again, by whatever serves the repository."""
+    if context.options.what is None:
+        raise UsageError("name the request: irontree agents retry KEY (`irontree status` lists them)")
+    request = again(require_request(app, context.options.what), app.stamp())
+    app.agent_requests.save(request)
+    app.repository.back_up()
+    said = f"{request.member} is asked again below #{request.issue_number} as soon as somebody serves this repository."
+    shown = (TextLines((said,)), *next_commands("irontree serve"))
+    context.console.show(lambda: {"key": request.key, "state": request.state}, shown)
+    return OK
+
+
 def _recordings(named: str | None) -> Path:
     if named is None:
         raise UsageError("name the folder of recordings: irontree agents record DIR -- COMMAND")
@@ -141,12 +160,13 @@ VERBS: Final = {
         run,
         argument(
             "action",
-            choices=("list", "record", "replay"),
+            choices=("list", "record", "replay", "retry"),
             nargs="?",
             default="list",
-            help="which agents are known and installed (default); be an agent that records another one, or replays it",
+            help="which agents are known and installed (default); be an agent that records another one, or replays it; "
+            "have a member of the team asked again that gave no answer",
         ),
-        argument("recordings", metavar="DIR", nargs="?", help="where recordings are, as an absolute path"),
+        argument("what", metavar="DIR|KEY", nargs="?", help="where recordings are, as an absolute path; which request"),
         argument("--pace", type=float, default=0.0, metavar="SECONDS", help="replay: take that long, to be watched"),
         command_line,
         JSON,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from irontree import __version__
 from irontree.app import App, SystemClock
-from irontree.bootstrap import open_set_aside, results_of
+from irontree.bootstrap import agent_requests_of, open_set_aside, results_of
 from irontree.cli.console import says_yes
 from irontree.cli.context import Context, Verb
 from irontree.cli.output import Cell, OutputBlock, TextLines, listing, next_commands, soundness
@@ -243,6 +243,7 @@ def take_in(
             planned.carry_out(trusted=trusted)
             if trusted:
                 results.vouch()
+                agent_requests_of(repository).vouch()
             repository.mark_history()
             repository.take_over(host)
             repository.back_up()

@@ -239,6 +239,8 @@ def run_audit(context: Context) -> int:
     app = context.look()
     if context.options.vouch:
         context.console.note(f"sealed {counted(app.results.vouch(), 'check result')} that you vouch for")
+        if asked := app.agent_requests.vouch():
+            context.console.note(f"sealed {counted(asked, 'request')} to agents that you vouch for")
     found = audit(app)
     looked_at = (
         f"{len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s), {len(app.plans.revisions())} plan(s)"
@@ -262,7 +264,9 @@ def audit_blocks(found: tuple[AuditFinding, ...], looked_at: str) -> Iterator[Ou
 VERBS: Final = {
     "audit": Verb(
         run_audit,
-        argument("--vouch", action="store_true", help="first accept all stored check results as yours"),
+        argument(
+            "--vouch", action="store_true", help="first accept all stored check results and requests to agents as yours"
+        ),
         JSON,
     )
 }

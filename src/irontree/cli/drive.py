@@ -278,6 +278,7 @@ class Drive:
 
     def _begin(self, session: TerminalSession, loop_id: str, began: float) -> None:
         from irontree.flows.runs.recovery import close_overtaken, put_in_order
+        from irontree.flows.runs.requests import start_requests
 
         if not session.serves:
             self._say(f"{session.served_by} serves the flows; this terminal looks on.")
@@ -287,6 +288,7 @@ class Drive:
         run = session.set_going(loop_id)
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
         close_overtaken(self.app)
+        start_requests(self.app)
         if run:
             self._say(
                 f"Watch it in the browser: {link_on(self.console.out, session.url(run.id), self.server.folder)}\n"

@@ -20,6 +20,7 @@ from irontree.flows.server.connection import environment_of_server, is_unknown_t
 from irontree.services.questions.commands import DAMAGED, answers_to, called, question_json
 from irontree.services.questions.questions import Question, oldest_first
 from irontree.services.views.history import page_of_run
+from irontree.services.work.standing import failed_requests
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
 
 if TYPE_CHECKING:
@@ -105,6 +106,34 @@ def _asked_by(app: App, environment: Mapping[str, str] | None) -> tuple[tuple[Qu
     except ServerUnavailable as error:
         return (), in_words(error)
     return tuple(replace(asked, root=app.repository.root) for asked in found), ""
+
+
+class FailedRequest(NamedTuple):
+    """A request to a member of the team that failed, and the command that has it asked again."""
+
+    key: str
+    issue_number: int
+    member: str
+    reason: str
+    command: str
+
+    @property
+    def line(self) -> str:
+        """It in one line."""
+        return f"{self.key} below #{self.issue_number}: {self.reason} -> {self.command}"
+
+
+def failed_in(app: App, program: str = "irontree") -> tuple[FailedRequest, ...]:
+    """What failed in *app*; the commands are called as *program*."""
+    return tuple(
+        FailedRequest(one.key, one.issue_number, one.member, one.reason, f"{program} agents retry {one.key}")
+        for one in failed_requests(app)
+    )
+
+
+def failed_listing(failed: Iterable[FailedRequest]) -> Iterator[OutputBlock]:
+    """A block that lists them; none if there are none."""
+    return listing((one.line for one in failed), "asks", "Not answered by the team")
 
 
 # --- The registered repositories of this machine
@@ -224,8 +253,9 @@ def run(context: Context) -> int:
     """Print what is waiting here and in every registered repository."""
     apps, problems = everywhere(context)
     found, more = look(apps)
-    shown = blocks(signing_in(found, context.console.out, state_folder()), (*problems, *more), len(apps))
-    context.console.show(lambda: as_json(found, (*problems, *more)), shown)
+    failed = tuple(one for app in apps for one in failed_in(app, program_for(app.repository.root)))
+    shown = blocks(signing_in(found, context.console.out, state_folder()), (*problems, *more), len(apps), failed)
+    context.console.show(lambda: as_json(found, (*problems, *more), failed), shown)
     return OK
 
 
@@ -252,9 +282,13 @@ def look(apps: Iterable[App]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     return oldest_first(found), tuple(problems)
 
 
-def as_json(found: Sequence[Question], problems: Sequence[str]) -> dict[str, Any]:
+def as_json(found: Sequence[Question], problems: Sequence[str], failed: Sequence[FailedRequest] = ()) -> dict[str, Any]:
     """The documented JSON keys."""
-    return {"waiting": [waiting_json(one) for one in found], "problems": list(problems)}
+    return {
+        "waiting": [waiting_json(one) for one in found],
+        "failed_requests": [one._asdict() for one in failed],
+        "problems": list(problems),
+    }
 
 
 def waiting_json(one: Question) -> dict[str, Any]:
@@ -270,12 +304,15 @@ def waiting_json(one: Question) -> dict[str, Any]:
     }
 
 
-def blocks(found: Sequence[Question], problems: Sequence[str], repositories: int) -> Iterator[OutputBlock]:
+def blocks(
+    found: Sequence[Question], problems: Sequence[str], repositories: int, failed: Sequence[FailedRequest] = ()
+) -> Iterator[OutputBlock]:
     """The human-readable output."""
-    if not found:
+    if not (found or failed):
         where = "the one repository on the list" if repositories == 1 else f"{repositories} repositories"
         yield TextLines((f"Nothing waits for you in {where}.",) if repositories else ("No repositories yet.", _ADD))
     yield from map(waiting_block, found)
+    yield from failed_listing(failed)
     yield from listing(problems, "bad", "Trouble")
 
 

@@ -58,7 +58,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "graph": "the dependency graph, as text for Mermaid or Graphviz, or as a picture",
             "repos": "the repositories that are served here: what runs, what waits; add or remove one",
             "automations": "have the Prefect server notify, start and reconcile by itself",
-            "agents": "coding agents on this machine; record what one does, and replay it without a model",
+            "agents": "coding agents on this machine; record and replay what one does, or have a member asked again",
             "toolchain": "labels and issue templates for a team that works in its forge",
             "workflow": "write the scripts that HOTL's skills call, each a call of hotl-rt",
             "completion": "print a script that completes verbs, options, issues and loops in the shell",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from irontree.app import App
 from irontree.cli.context import Context, Verb
-from irontree.cli.inbox import approvals_waiting, is_listed, question_block
+from irontree.cli.inbox import FailedRequest, approvals_waiting, failed_in, failed_listing, is_listed, question_block
 from irontree.cli.loops import budget_blocks, budgets_json, loop_table, show_loops
 from irontree.cli.output import Cell, OutputBlock, Style, Table, TextLines, listing
 from irontree.cli.parser import JSON, OK, UsageError, argument
@@ -57,6 +57,7 @@ class StatusView(NamedTuple):
     """Whether `irontree serve`, once started, continues the open loop."""
     targets: tuple[PublishPolicy, ...] = ()
     """Where the work is published."""
+    failed: tuple[FailedRequest, ...] = ()
     checkout: tuple[str, ...] = ()
     """What the user's own target branches lack, with what to do; read when it is shown."""
 
@@ -107,7 +108,8 @@ def look(app: App, revisions: Revisions | None = None) -> StatusView:
     approvals, unknown = approvals_waiting(app)
     asked, following = (*_asked(app, world, loops, revisions), *approvals), next_command(app, world, loops)
     goes_on = bool(still_open(loops)) and is_listed(app)
-    return StatusView(found, asked, skipped(loops, world), following, unknown, goes_on, targets(world))
+    left_out, failed = skipped(loops, world), failed_in(app)
+    return StatusView(found, asked, left_out, following, unknown, goes_on, targets(world), failed)
 
 
 def _asked(app: App, world: World, loops: Sequence[Loop], revisions: Revisions | None) -> tuple[Question, ...]:
@@ -133,6 +135,7 @@ def as_json(glance: StatusView) -> dict[str, Any]:
         "problems": list(found.problems),
         "backup": found.backup,
         "checkout": list(glance.checkout),
+        "failed_requests": [one._asdict() for one in glance.failed],
         "approvals_unknown": glance.unknown or None,
     }
 
@@ -153,6 +156,7 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
     yield from listing(filter(None, (found.backup,)), "asks", "Warning")
     yield from listing(glance.checkout, "asks", "Your checkout")
     yield from map(question_block, glance.asked)
+    yield from failed_listing(glance.failed)
     yield from listing(filter(None, (glance.unknown,)), "faint")
     if at_work := tuple(_at_work(glance)):
         yield TextLines(at_work)

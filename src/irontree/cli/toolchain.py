@@ -18,7 +18,7 @@ from irontree.domain.text import shell_path
 from irontree.errors import NotEligible, in_words
 from irontree.files import disk_errors, write_beneath
 from irontree.ports import Label
-from irontree.services.work.standing import approve_standing, standing_policy, standing_text
+from irontree.services.work.standing import approve_standing, requests, standing_policy, standing_text
 
 _TEMPLATES: Final = {"github": ".github/ISSUE_TEMPLATE", "gitea": ".gitea/ISSUE_TEMPLATE"}
 """The folder where each forge looks for issue templates; the local one has none."""
@@ -42,21 +42,13 @@ _STATE: Final[Mapping[RequestState, Style]] = {"pending": "faint", "working": "b
 
 def _list(context: Context) -> int:
     app = context.look()
-    asked = tuple(request for request in stored_requests(app) if request.state != "done")
+    asked = tuple(request for request in requests(app) if request.state != "done")
     problem = _why_nobody_is_asked(app)
     context.console.show(
         lambda: {"asked": [each.model_dump(mode="json") | {"key": each.key} for each in asked], "problem": problem},
         _listed(asked, problem),
     )
     return OK
-
-
-def stored_requests(app: App) -> Iterator[AskedAgent]:
-    """What the team was asked, by key. Raises LogDamaged."""
-    keys = app.agent_requests.keys()
-    for key in keys:
-        if request := app.agent_requests.load(key):
-            yield request
 
 
 def _why_nobody_is_asked(app: App) -> str:

@@ -6,18 +6,25 @@ stored before anything is posted, so that a crash in between posts it and asks n
 
 from __future__ import annotations
 
-from typing import Final, Literal
+import re
+from typing import Final, Literal, get_args
 
 from pydantic import Field
 
 from irontree.domain.attempt import Usage
 from irontree.domain.plan import Approval, ExecutionPolicy
+from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
+from irontree.errors import IllegalTransition, NotEligible
 
 RequestKind = Literal["mention"]
 RequestState = Literal["pending", "working", "done", "failed"]
 MOST_STARTS: Final = 3
 """A request whose process dies that often has failed."""
+KEY: Final = re.compile(
+    rf"(?:{'|'.join(get_args(RequestKind))})-[A-Za-z][A-Za-z0-9_.-]{{0,60}}-[a-z0-9][a-z0-9-]{{0,39}}"
+)
+"""The form of every key: a plain name for a file."""
 
 
 def request_key(kind: RequestKind, cause: str, member: str) -> str:
@@ -32,7 +39,7 @@ class AskedAgent(Value):
     kind: RequestKind
     cause: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$")
     """What asks, for example `C123` for the comment with that id."""
-    member: str
+    member: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
     issue_number: int = Field(gt=0)
     by: str
     """The account that asks, or the member whose answer does."""
@@ -44,13 +51,16 @@ class AskedAgent(Value):
     asked_at: str
     state: RequestState = "pending"
     starts: int = Field(default=0, ge=0)
+    """How often the agent was started for it, and neither answered nor gave it back."""
+    not_before: str = ""
+    """When it may be gone on with (ISO 8601, UTC); empty for at once."""
     answer: str | None = None
     posted: str | None = None
     """The address of our comment with the answer."""
     reason: str = ""
-    """Why it failed, or why its answer was not posted."""
+    """Why it failed, why it is not asked now, or why its answer was not posted."""
     seconds: float = 0.0
-    usage: Usage = Usage()
+    usage: Usage = Usage(0, 0, 0.0)
 
     @property
     def key(self) -> str:
@@ -61,6 +71,83 @@ class AskedAgent(Value):
     def is_open(self) -> bool:
         """Whether there is something left to do about it."""
         return self.state in ("pending", "working")
+
+
+# --- What happens to a request: each is a new value, and none loses an answer
+
+
+def begun(request: AskedAgent) -> AskedAgent:
+    """The request as its agent is about to be started; failed, if too many processes died with it."""
+    _require_unanswered(request)
+    if request.starts >= MOST_STARTS:
+        return failed(request, f"its process died {MOST_STARTS} times before there was an answer")
+    return _with(request, state="working", starts=request.starts + 1, reason="", not_before="")
+
+
+def given_back(request: AskedAgent, reason: str, not_before: str) -> AskedAgent:
+    """The request, given as it was before it could not be gone on with for that *reason*: it rests until then."""
+    _require_open(request)
+    state = request.state if request.answer is not None else "pending"
+    return _with(request, state=state, reason=reason, not_before=not_before)
+
+
+def answered(request: AskedAgent, answer: str) -> AskedAgent:
+    """The request with its answer, which is still to be posted. Nobody is asked again."""
+    _require_unanswered(request)
+    return _with(request, state="working", answer=answer)
+
+
+def posted(request: AskedAgent, url: str) -> AskedAgent:
+    """The request as its answer was posted, or was found there."""
+    _require_open(request)
+    return _with(request, state="done", posted=url, reason="", not_before="")
+
+
+def left_unposted(request: AskedAgent, reason: str) -> AskedAgent:
+    """The request as nothing is to be posted about it any more; an answer is kept."""
+    _require_open(request)
+    return _with(request, state="done", reason=reason)
+
+
+def failed(request: AskedAgent, reason: str) -> AskedAgent:
+    """The request as no answer came of it; a person may ask again."""
+    _require_unanswered(request)
+    return _with(request, state="failed", reason=reason)
+
+
+def again(request: AskedAgent, now: str) -> AskedAgent:
+    """A failed request, to be asked anew from *now* on (ISO 8601, UTC). Raises NotEligible for any other."""
+    if request.state != "failed":
+        raise NotEligible(
+            f"{request.key} has not failed: it is {request.state}", remedy="`irontree status` names those that have"
+        )
+    return _with(request, state="pending", starts=0, reason="", not_before=now)
+
+
+def used(request: AskedAgent, seconds: float, usage: Usage) -> AskedAgent:
+    """The request with what asking took, in addition to what it took before."""
+    return _with(request, seconds=round(request.seconds + seconds, 3), usage=request.usage.plus(usage))
+
+
+def is_due(request: AskedAgent, now: str) -> bool:
+    """Whether something can be done about it at that time (ISO 8601, UTC)."""
+    at, later = moment_in_utc(now), moment_in_utc(request.not_before)
+    return request.is_open and (at is None or later is None or later <= at)
+
+
+def _require_open(request: AskedAgent) -> None:
+    if not request.is_open:
+        raise IllegalTransition(f"{request.key} is {request.state}: nothing follows that")
+
+
+def _require_unanswered(request: AskedAgent) -> None:
+    _require_open(request)
+    if request.answer is not None:
+        raise IllegalTransition(f"{request.key} has an answer: nobody is asked again")
+
+
+def _with(request: AskedAgent, **changes: object) -> AskedAgent:
+    return request.model_copy(update=changes)
 
 
 class StandingApproval(Value):

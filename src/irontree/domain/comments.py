@@ -18,8 +18,9 @@ from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.ids import slugify
 from irontree.domain.loop import LOOP_EVENTS
 from irontree.domain.plan import PlanNode
+from irontree.domain.review import InvalidAnswer
 from irontree.domain.task_types import TASK_TYPES
-from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN, inert
+from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN, inert, without_closing, without_secrets
 from irontree.domain.values import ReplyMode
 
 MAX_CHARACTERS: Final = 60_000
@@ -177,6 +178,35 @@ def marked_problems(text: str) -> tuple[str, ...]:
 def plain(text: str) -> str:
     """As `foreign`, and without status badges: for a reply."""
     return _STATUS_EMOJI.sub("", foreign(_STATUS_EMOJI.sub("", text)))
+
+
+MOST_SAID: Final = 8_000
+"""Characters of what a member of the team says in one comment."""
+_OUR_COMMENT: Final = re.compile(r"<!--\s*irontree:[^>]{0,200}-->")
+
+
+def read_said(content: bytes, secrets: Collection[str], called: Collection[str]) -> str | InvalidAnswer:
+    """What a member of the team says, fit for a comment; or why it cannot be said. *called* may be mentioned."""
+    try:
+        text = content.decode("utf-8").strip()
+    except UnicodeDecodeError:
+        return InvalidAnswer(("the answer is not UTF-8 text",))
+    if len(text) > MOST_SAID:
+        return InvalidAnswer((f"the answer has {len(text):,} characters: {MOST_SAID:,} are the most",))
+    said = spoken(without_secrets(_OUR_COMMENT.sub("", text), secrets), called).strip()
+    return said or InvalidAnswer(("the answer is empty: nothing is left of it that can be shown",))
+
+
+def spoken(text: str, called: Collection[str] = ()) -> str:
+    """An agent's words for a comment: as `slim`, without status badges; they mention *called* alone, and close nothing.
+
+    Accounts are called as they are written there, in any case.
+    """
+    said = without_closing(slim(_STATUS_EMOJI.sub("", text)))
+    names = "|".join(map(re.escape, filter(None, called)))
+    if not names:
+        return said
+    return re.sub(rf"(?i)(?<![\w`/.@-])@\N{{ZERO WIDTH SPACE}}(?=(?:{names})(?![\w-]|[./]\w))", "@", said)
 
 
 def foreign(text: str) -> str:

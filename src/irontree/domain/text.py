@@ -162,6 +162,18 @@ def inert(text: str, tick: str = "&grave;", *, forge: bool = False) -> str:
     return "".join([*pieces, _without(effect, shown[end:]).replace("`", tick)])
 
 
+# What forges read as "this closes (or opens) that issue": a word directly before the reference.
+_CLOSES: Final = (
+    r"(?i)\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|reopen(?:s|ed|ing)?):?\s+"
+    r"(?=\S*#\d|GH-\d|https?://)"
+)
+
+
+def without_closing(text: str) -> str:
+    """*text* that refers to the same issues and closes none: only evidence closes one."""
+    return re.sub(_CLOSES, r"\1, see ", text)
+
+
 def _without(effect: str, text: str) -> str:
     return re.sub(effect, rf"\g<0>{_NOTHING}", text)
 

@@ -23,7 +23,7 @@ from irontree.domain.plan import Plan, PlanNode, PublishPolicy, canonical_json
 from irontree.domain.spending import Spending
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES, close_on_done
-from irontree.domain.text import one_line
+from irontree.domain.text import one_line, without_closing
 from irontree.domain.timestamps import stamp
 from irontree.domain.values import CloseOnDone
 from irontree.errors import AccessRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable
@@ -323,6 +323,16 @@ def planning_folder(app: App) -> Path:
     return plans_folder(app) / stamp(app.clock.now())
 
 
+def requests_folder(app: App) -> Path:
+    """The folder of the transcripts of all requests to agents, each in a subfolder named after its key."""
+    return reports(app) / "agent-requests"
+
+
+def request_folder(app: App, key: str) -> Path:
+    """The transcript folder of an asking that begins now."""
+    return requests_folder(app) / key / stamp(app.clock.now())
+
+
 def result_in(folder: Path) -> Mapping[str, Any]:
     """The agent's result as its adapter stored it there; empty if there is none, or if it cannot be read."""
     try:
@@ -371,12 +381,6 @@ def close_where_due(app: App, world: World, state: TaskState) -> None:
 # --- Names of refs, and trailers that identify our commits (protocol, Files on disk; R9)
 
 
-# What forges read as "this commit closes (or opens) that issue": a word directly before the reference.
-_CLOSING_KEYWORD = re.compile(
-    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|reopen(?:s|ed|ing)?):?\s+"
-    r"(?=\S*#\d|GH-\d|https?://)",
-    re.IGNORECASE,
-)
 _MENTION = re.compile(r"(?<![\w`])@(?=\w)")
 
 BRIEF_CHARACTERS = 40
@@ -463,7 +467,7 @@ def summary(title: str) -> str:
 
     Only evidence closes one. References stay: they do no more than refer.
     """
-    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", _CLOSING_KEYWORD.sub(r"\1, see ", title))
+    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", without_closing(title))
 
 
 def merge_message(state: TaskState, node: PlanNode, publish: PublishPolicy) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
 import secrets
 import shutil
@@ -18,7 +16,7 @@ from typing import Final, TypeVar
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.ids import digest_of, filed_as, revision_in
-from irontree.domain.plan import Plan, canonical_json
+from irontree.domain.plan import Plan
 from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged
@@ -36,6 +34,7 @@ from irontree.processes.handing import folder_of_sockets
 from irontree.store.codec import EVENT_BYTES, read_mapping, typed, write_mapping
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
+from irontree.store.sealing import KEY_BYTES, is_sealed, not_ours, sealed, unsealed, whole_key
 
 V = TypeVar("V", bound=Value)
 
@@ -182,8 +181,6 @@ def approved_at(plan: Plan) -> datetime:
 RESULTS_BYTES = 64 * 1024 * 1024
 _ANCHOR = re.compile(r"[0-9a-f]{7,64}|not_applicable")
 _REMEDY = "verify again: the checks run anew"
-_SEAL: Final = "seal"
-_KEY_BYTES: Final = 32
 
 
 class FileResultStore(_InRepository):
@@ -206,77 +203,59 @@ class FileResultStore(_InRepository):
         data = read_bytes(path, RESULTS_BYTES) if _ANCHOR.fullmatch(anchor) else None
         if data is None:
             return None
-        shown, key = self._layout.shown(path), self._whole_key()
+        shown, key = self._layout.shown(path), whole_key(self._key)
         report, seal = _unsealed(data, shown)
         if (report.issue_number, report.anchor) != (issue_number, anchor):
             raise LogDamaged(f"{shown} is about issue-{report.issue_number} at {report.anchor}", remedy=_REMEDY)
-        if key is None:
-            is_ours = not (seal or self._key.exists())
-        else:
-            is_ours = hmac.compare_digest(_seal_of(report, key).encode(), seal.encode())
+        is_ours = is_sealed(report, seal, key) if key else not (seal or self._key.exists())
         if not is_ours:
-            raise LogDamaged(f"{shown} was changed, or this program did not write it", remedy=_REMEDY)
+            raise not_ours(shown, _REMEDY)
         return report
 
     def save(self, report: CheckReport) -> None:
         """Write the results durably, in place of earlier ones at that commit."""
-        self.begin_sealing()
-        self._put(report, self._whole_key() or b"")
+        self._put(report, self.begin_sealing())
 
-    def begin_sealing(self) -> None:
+    def begin_sealing(self) -> bytes:
         """Make the key if there is none, and seal what an earlier version stored: before a program of an agent runs.
 
-        Raises EnvironmentRefused where no key can be kept.
+        Returns the key. Raises EnvironmentRefused where none can be kept.
         """
-        if self._whole_key():
-            return
+        if key := whole_key(self._key):
+            return key
         with exclusive(self._layout.append_lock):
-            if not self._whole_key():  # another process may have been faster
-                key, is_first = secrets.token_bytes(_KEY_BYTES), not self._key.exists()
-                self._seal_all(key, lambda seal: is_first and not seal)
-                self._disk.write_durably(self._key, key)
+            if key := whole_key(self._key):  # another process was faster
+                return key
+            key, is_first = secrets.token_bytes(KEY_BYTES), not self._key.exists()
+            self._seal_all(key, lambda seal: is_first and not seal)
+            self._disk.write_durably(self._key, key)
+        return key
 
     def vouch(self) -> int:
         """Seal all results that are there, whoever wrote them: the user trusts them. Raises EnvironmentRefused."""
-        self.begin_sealing()
+        key = self.begin_sealing()
         with exclusive(self._layout.append_lock):
-            return self._seal_all(self._whole_key() or b"", lambda _: True)
-
-    def _whole_key(self) -> bytes | None:
-        key = read_bytes(self._key, _KEY_BYTES)
-        return key if key and len(key) == _KEY_BYTES else None
+            return self._seal_all(key, lambda _: True)
 
     def _seal_all(self, key: bytes, due: Callable[[str], bool]) -> int:
-        sealed = 0
+        found = 0
         for path in self._layout.state.glob("reports/*/*.yml"):
             with suppress(LogDamaged):
                 report, seal = _unsealed(read_bytes(path, RESULTS_BYTES) or b"", self._layout.shown(path))
                 if due(seal):
                     self._put(report, key)
-                    sealed += 1
-        return sealed
+                    found += 1
+        return found
 
     def _put(self, report: CheckReport, key: bytes) -> None:
-        content = report.model_dump(mode="json") | {_SEAL: _seal_of(report, key)}
-        self._disk.write_durably(self._path(report.issue_number, report.anchor), write_mapping(content).encode())
+        self._disk.write_durably(self._path(report.issue_number, report.anchor), sealed(report, key))
 
     def _path(self, issue_number: int, anchor: str) -> Path:
         return self._layout.reports(issue_number) / f"{anchor}.yml"
 
 
-def _seal_of(report: CheckReport, key: bytes) -> str:
-    """HMAC-SHA256 of the canonical JSON, 64 hex."""
-    return hmac.new(key, canonical_json(report.model_dump(mode="json")).encode(), hashlib.sha256).hexdigest()
-
-
 def _unsealed(data: bytes, path: str) -> tuple[CheckReport, str]:
-    """The report in a file, and its seal; empty if it has none."""
-    try:
-        mapping = read_mapping(data, path, limit=RESULTS_BYTES)
-    except LogDamaged as error:
-        raise LogDamaged(error.message, remedy=_REMEDY) from error
-    seal = str(mapping.pop(_SEAL, ""))
-    return typed(CheckReport, mapping, path, remedy=_REMEDY), seal
+    return unsealed(CheckReport, data, path, limit=RESULTS_BYTES, remedy=_REMEDY)
 
 
 # --- Briefs and reports under `.mino/`

@@ -33,6 +33,9 @@ class Layout:
         # Loop entities `{loop_id}.yml` and a folder per loop; which loop is active, for people and other tools.
         self.loops = state / "loops"
         self.active_lock = self.loops / "active.lock"
+        # What members of the team are asked, `{key}.yml`, and the standing approval of it: no key is a single word.
+        self.agent_requests = state / "agent-requests"
+        self.standing_approval = self.agent_requests / "approval.yml"
         # Held for the instant of an append (R2).
         self.append_lock = state / ".append"
         # Held by the process that changes git, a workspace or the forge (R3).

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from irontree.domain.agent_requests import AskedAgent, StandingApproval
 from irontree.domain.checks import CheckReport
 from irontree.domain.events import E, Record
 from irontree.domain.ids import digest_of, filed_as, revision_in
@@ -156,6 +157,32 @@ class MemoryResultStore:
 
     def vouch(self) -> int:
         return len(self._reports)
+
+
+class MemoryAgentRequests:
+    """The port `AgentRequests` in a dictionary; `saved` is every state of every request, in the order of writing."""
+
+    def __init__(self) -> None:
+        self.saved: list[AskedAgent] = []
+        self._standing: StandingApproval | None = None
+
+    def keys(self) -> tuple[str, ...]:
+        return tuple(sorted({request.key for request in self.saved}))
+
+    def load(self, key: str) -> AskedAgent | None:
+        return next((request for request in reversed(self.saved) if request.key == key), None)
+
+    def save(self, request: AskedAgent) -> None:
+        self.saved.append(request)
+
+    def vouch(self) -> int:
+        return len(self.keys())
+
+    def standing(self) -> StandingApproval | None:
+        return self._standing
+
+    def approve(self, standing: StandingApproval) -> None:
+        self._standing = standing
 
 
 class MemoryProjections:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from irontree.app import Origin
-from irontree.bootstrap import open_app, open_set_aside, results_of
+from irontree.bootstrap import agent_requests_of, open_app, open_set_aside, results_of
 from irontree.cli.archive import commands_of, export, take_in
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Member, PublishPolicy
 from irontree.errors import EnvironmentRefused, LogDamaged
@@ -26,7 +26,7 @@ from irontree.store.documents import encode_value
 from irontree.store.layout import Layout
 from tests.support.repositories import commit, git
 from tests.support.soak import in_soak
-from tests.support.store import SHA, check_report
+from tests.support.store import SHA, asked_agent, check_report, standing
 
 MOVED = ("forge", "reports", "plans", "events", "loops", "archive")
 
@@ -451,3 +451,25 @@ def test_its_results_of_checks_do_not_count_unless_it_is_trusted(shell, tmp_path
     else:
         with pytest.raises(LogDamaged, match="this program did not write it"):
             results.load(1, SHA)
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_requests_to_agents_come_along_and_their_approval_has_to_be_given_here(shell, tmp_path, elsewhere, trusted):
+    at_home = agent_requests_of(open_set_aside(shell.root))
+    at_home.save(asked_agent())
+    at_home.approve(standing())
+    assert shell("move", "export", str(tmp_path / "moved.tar")).code == 0
+    (open_set_aside(shell.root).state_folder / "results.key").unlink()  # as on another machine
+    take_in(read_archive(tmp_path / "moved.tar"), open_set_aside(elsewhere.root), trusted=trusted)
+    here = agent_requests_of(open_set_aside(elsewhere.root))
+    assert here.keys() == (asked_agent().key,)
+    with pytest.raises(LogDamaged, match=r"approval\.yml was changed, or this program did not write it"):
+        here.standing()
+    if trusted:
+        assert here.load(asked_agent().key) == asked_agent()
+    else:
+        with pytest.raises(LogDamaged, match="this program did not write it"):
+            here.load(asked_agent().key)
+        assert asked_agent().key in elsewhere("audit").out
+        assert "sealed 1 request to agents" in elsewhere("audit", "--vouch").err
+        assert here.load(asked_agent().key) == asked_agent()

@@ -26,10 +26,12 @@ from irontree.services.proposals.proposal import ApprovalChoices
 from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
+from irontree.services.toolchain.asking import answer_request
 from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
 from tests.support.hostile_texts import ORDINARY
 from tests.support.own_branch import propose_on_own_branch
 from tests.support.repositories import commit, git
+from tests.support.store import asked_agent
 from tests.support.views import TEMPLATES, case
 from tests.support.watching import Side, Watched, watched_app
 from tests.support.world import accepts, drive, sends_back
@@ -132,6 +134,9 @@ def live(job: Job) -> list[str]:
     root = Path(job.root)
     reaper = Reaper(job.kill, lambda: job.others and push_from_elsewhere(root.parent))
     app = watched_app(open_app(root, origin=Origin("ada", "command")), reaper.watch)
+    if job.life == "asked":
+        answer_request(app, asked_agent().key)
+        return reaper.effects
     start, somebody = LIVES[job.life]
     halt = drive(app, start(app).id, somebody(app))
     assert halt.reason == "goal_reached", halt

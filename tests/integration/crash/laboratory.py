@@ -33,9 +33,10 @@ from irontree.services.loops.loop import read_loops
 from irontree.services.proposals.sources import propose
 from irontree.services.record import read_world
 from tests.support.repositories import git
+from tests.support.store import asked_agent, standing
 from tests.support.watching import Side
 
-Life = Literal["begin", "own", "change"]
+Life = Literal["begin", "own", "change", "asked"]
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = """\
 # Toy
@@ -153,7 +154,10 @@ class Laboratory:
 
     def __post_init__(self) -> None:
         self.place.mkdir(parents=True)
-        if self.life != "change":
+        if self.life == "asked":
+            lay_out(self.place, settings=team_that_counts(self.place))
+            ask(self.open())
+        elif self.life != "change":
             lay_out(self.place, settings=TALKATIVE)
             if self.life == "own":
                 propose_as_a_whole(self.root)
@@ -193,6 +197,19 @@ class Laboratory:
 
     def close(self) -> None:
         self.drivers.close()
+
+
+def team_that_counts(place: Path) -> str:
+    """A team of one member, which answers and leaves a line in a file each time that it is asked."""
+    script = f'echo asked >> {place / "asked"}; echo "It does." > "$IRONTREE_ANSWER_FILE"'
+    return f"toolchain:\nteam:\n- name: tester\n  command: {json.dumps(['sh', '-c', script])}\n"
+
+
+def ask(app: App) -> None:
+    """Approve the settings, and have somebody ask the member below an issue."""
+    app.agent_requests.approve(standing(app.policy(None)))
+    issue = app.forge().create_issue("It prints nothing", "Since version 2.\n")
+    app.agent_requests.save(asked_agent(issue_number=issue.number))
 
 
 def propose_as_a_whole(root: Path) -> None:

@@ -47,8 +47,10 @@ def test_it_holds_the_log_and_nothing_else(project, state):
     )
     for path in others:
         put(project, path)
+    put(project, "agent-requests/mention-C3-tester.yml")
     project.repository.back_up()
     assert backed_up(project) == {
+        ".mino/agent-requests/mention-C3-tester.yml",
         ".mino/plans/aaaaaaaa.yml",
         ".mino/events/issue-1/0001-task-published.yml",
         ".mino/archive/issue-1-rev-aaaaaaaa/brief.md",

@@ -8,6 +8,7 @@ from irontree.cli.drive import tree_line
 from irontree.cli.loops import loop_table
 from irontree.cli.output import plain
 from irontree.cli.status import STYLES, StatusView, as_json, blocks, look, with_checkout
+from irontree.domain.agent_requests import failed
 from irontree.domain.halt import APPROVAL, RULE, RULES
 from irontree.domain.state import Phase
 from irontree.services.answers.approve import adopt
@@ -16,6 +17,7 @@ from irontree.services.questions.questions import Question
 from irontree.services.views.overview import IssueRow, LoopRow, Overview, state_words
 from tests.support.issues import write
 from tests.support.memory_project import push_from_elsewhere
+from tests.support.store import asked_agent
 from tests.support.watching import Watched
 from tests.support.world import ONE_TASK, make_scene
 
@@ -188,6 +190,18 @@ def test_a_checkout_that_is_behind_is_told_with_what_helps(tmp_path):
     )
 
 
+def test_a_member_that_did_not_answer_is_told_with_what_has_it_asked_again(tmp_path):
+    scene = make_scene(tmp_path)
+    assert look(scene.app).failed == ()
+    scene.agent_requests.save(asked_agent(member="coder"))
+    scene.agent_requests.save(failed(asked_agent(), "no usable answer in 3 rounds"))
+    glance = look(scene.app)
+    command = "irontree agents retry mention-C3-tester"
+    assert f"mention-C3-tester below #12: no usable answer in 3 rounds -> {command}" in "\n".join(plain(blocks(glance)))
+    [told] = as_json(glance)["failed_requests"]
+    assert (told["command"], told["member"]) == (command, "tester")
+
+
 def test_every_phase_in_which_somebody_is_asked_stands_out():
     asking = {phase for rule in RULES for phase in rule.phases}
     assert asking <= STYLES.keys()
@@ -198,7 +212,7 @@ def test_the_keys_of_the_json_form_are_documented():
     data = as_json(StatusView(overview(row()), (asked,)))
     assert data.keys() == {
         *("issues", "questions", "loops", "budgets", "busy", "active_loop", "serving", "next", "problems"),
-        *("approvals_unknown", "backup", "checkout"),
+        *("approvals_unknown", "backup", "checkout", "failed_requests"),
     }
     assert data["questions"][0].keys() == {
         *(

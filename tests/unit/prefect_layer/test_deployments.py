@@ -1,4 +1,4 @@
-"""The deployments of a repository: five of its own, the same from a terminal and by `prefect deploy`."""
+"""The deployments of a repository, six with a toolchain: the same from a terminal and by `prefect deploy`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_repository_has_five_named_after_flow_and_folder_with_its_folder_as_th
 
 
 def test_prefect_yaml_has_the_same_flows_and_schedules(tmp_path, written):
-    app = make_scene(tmp_path).app
+    app = replace(make_scene(tmp_path).app, preferences=lambda: Preferences(type_labels=True))
     made = deployments_of(app)
     assert [deployment["entrypoint"] for deployment in written] == [deployment.entrypoint for deployment in made]
     described = [
@@ -61,7 +61,7 @@ def test_prefect_yaml_sends_each_repository_to_its_own_queue(written):
 
 
 def test_prefect_yaml_has_the_same_tags_by_which_the_pages_find_the_runs_but_for_the_folders_name(tmp_path, written):
-    app = make_scene(tmp_path).app
+    app = replace(make_scene(tmp_path).app, preferences=lambda: Preferences(type_labels=True))
     said = [[tag.replace("{{ $IRONTREE_ID }}", app.repository.id) for tag in served["tags"]] for served in written]
     folder = f"folder:{app.repository.root.name}"
     assert [[*tags, folder] for tags in said] == [list(served.tags) for served in deployments_of(app)]

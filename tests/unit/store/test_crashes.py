@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from irontree.domain.agent_requests import begun
 from irontree.domain.events import IssueEvent, Record
 from irontree.files import Disk
+from irontree.store.agent_requests import FileAgentRequests
 from irontree.store.documents import FilePlanStore, FileResultStore
 from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.layout import Layout, create
@@ -18,6 +20,7 @@ from tests.support.store import (
     LOOP_ID,
     SHA,
     StillClock,
+    asked_agent,
     check_report,
     entity,
     history,
@@ -118,6 +121,14 @@ def test_check_results_are_those_before_or_those_after(root, step):
     FileResultStore(root, root / "key").save(check_report(results=()))
     stopped(lambda disk: FileResultStore(root, root / "key", disk).save(check_report()), step)
     assert FileResultStore(root, root / "key").load(12, SHA) in (check_report(results=()), check_report())
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_request_to_an_agent_is_as_before_or_as_after(root, step):
+    key = root / "key"
+    FileAgentRequests(root, key).save(asked_agent())
+    stopped(lambda disk: FileAgentRequests(root, key, disk).save(begun(asked_agent())), step)
+    assert FileAgentRequests(root, key).load(asked_agent().key) in (asked_agent(), begun(asked_agent()))
 
 
 @pytest.mark.parametrize("step", STEPS)

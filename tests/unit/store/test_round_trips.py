@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from irontree.config import Config
 from irontree.config_file import read_config
+from irontree.domain.agent_requests import AskedAgent, StandingApproval
 from irontree.domain.checks import CheckReport
 from irontree.domain.events import ISSUE_EVENTS
 from irontree.domain.loop import LOOP_EVENTS, LoopEntity
@@ -26,6 +27,7 @@ from irontree.forges import ForgeSettings
 from irontree.forges.local import LocalForge
 from irontree.forges.markers import as_kept, one_line
 from irontree.ports import EffectLedger, Label
+from irontree.store.agent_requests import FileAgentRequests
 from irontree.store.codec import read_mapping, typed, write_mapping
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileResultStore
 from irontree.store.event_log import FileLoopLog
@@ -95,6 +97,22 @@ def test_every_field_of_check_results_goes_through_the_file(report):
     with folder() as root:
         FileResultStore(root, root / "key").save(report)
         assert FileResultStore(root, root / "key").load(report.issue_number, report.anchor) == report
+
+
+@slowly
+@given(request=values_of(AskedAgent))
+def test_every_field_of_a_request_to_an_agent_goes_through_the_file(request):
+    with folder() as root:
+        FileAgentRequests(root, root / "key").save(request)
+        assert FileAgentRequests(root, root / "key").load(request.key) == request
+
+
+@slowly
+@given(standing=values_of(StandingApproval))
+def test_every_field_of_the_standing_approval_goes_through_the_file(standing):
+    with folder() as root:
+        FileAgentRequests(root, root / "key").approve(standing)
+        assert FileAgentRequests(root, root / "key").standing() == standing
 
 
 @given(entity=values_of(LoopEntity))

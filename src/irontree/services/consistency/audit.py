@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from irontree.app import App
@@ -62,6 +63,7 @@ def audit(app: App) -> tuple[AuditFinding, ...]:
             _commit_findings(app, streams | archived),
             published_findings(app, world),
             (found for loop_id in app.loops.ids() for found in loop_findings(app, loop_id)),
+            request_findings(app),
         )
     )
 
@@ -112,6 +114,17 @@ def loop_findings(app: App, loop_id: str) -> Iterator[AuditFinding]:
         app.loops.read_entity(loop_id)
     except LogDamaged as error:
         yield AuditFinding(where, error.message, error.remedy or "")
+
+
+def request_findings(app: App) -> Iterator[AuditFinding]:
+    """Requests to agents, and the standing approval of them, that cannot be believed."""
+    keys = app.agent_requests.keys()
+    reads: list[Callable[[], object]] = [partial(app.agent_requests.load, key) for key in keys]
+    for read in (*reads, app.agent_requests.standing):
+        try:
+            read()
+        except LogDamaged as error:
+            yield AuditFinding("requests to agents", error.message, error.remedy or "")
 
 
 def _untrusted(app: App, loop_id: str) -> Iterator[AuditFinding]:

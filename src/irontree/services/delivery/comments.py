@@ -101,9 +101,13 @@ def _marker(issue_number: int, name: str) -> str:
 
 def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
     """Post *text*, which ends with *marker*, unless our account has; returns the comment's URL. Raises RemoteFailed."""
-    forge = app.forge()
-    there = next((known for known in forge.comments(issue_number) if known.ours and marker in known.body), None)
-    return (there or forge.post_comment(issue_number, text)).url
+    there = find_posted(app.forge().comments(issue_number), marker)
+    return (there or app.forge().post_comment(issue_number, text)).url
+
+
+def find_posted(comments: Sequence[Comment], marker: str) -> Comment | None:
+    """The comment that our account posted with *marker*; None if there is none."""
+    return next((known for known in comments if known.ours and marker in known.body), None)
 
 
 def post_if_new(app: App, issue_number: int, text: str, marker: str, found: EffectLedger) -> str:

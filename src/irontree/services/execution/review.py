@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final
 
 from irontree.app import App
 from irontree.domain.attempt import AttemptOutcome, Usage
@@ -23,11 +22,8 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
 from irontree.services.loops.funds import require_funds
 from irontree.services.record import read_world, review_folder
-from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent
+from irontree.services.work.agent_requests import REVIEW, AgentRequest, ask_agent
 from irontree.services.work.prompts import member_of
-
-VERDICT_FILE: Final = ".irontree-verdict.json"
-VERDICT_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,40 +102,33 @@ class _Reviewing:
 
     def _agent_request(self) -> AgentRequest:
         return AgentRequest(
+            form=REVIEW,
             name=f"the review of issue-{self.state.issue_number}",
             note=f"review by {self.reviewer.name}",
             agent=self.reviewer,
             workspace=self.plan.policy.workspace,
             sha=self.anchor,
             published=self.state.began_from,
-            prompt=self._prompt,
-            answer_file=VERDICT_FILE,
-            variable="IRONTREE_VERDICT_FILE",
+            values=self._values(),
             transcripts=self.folder,
-            limit=VERDICT_BYTES,
             task_key=self.state.task_key,
             issue_number=self.state.issue_number,
             attempt=self.state.attempt_count,
         )
 
-    def _prompt(self, verdict_file: Path, problems: tuple[str, ...]) -> str:
-        """The change, its criteria, and the form of the answer; *problems* are those of the last one (R18)."""
-        return self.app.renderer.render(
-            "prompts/review.md",
-            number=self.state.issue_number,
-            node=self.node,
-            member=member_of(self.reviewer),
-            base=self.state.began_from,
-            anchor=self.state.commit or "",
-            verdict_file=str(verdict_file),
-            problems=problems,
-            quotes=(self.node,) if self.node.outsider else (),
-        )
+    def _values(self) -> dict[str, object]:
+        """The change and its criteria (R18)."""
+        return {
+            "number": self.state.issue_number,
+            "node": self.node,
+            "member": member_of(self.reviewer),
+            "base": self.state.began_from,
+            "anchor": self.state.commit or "",
+            "quotes": (self.node,) if self.node.outsider else (),
+        }
 
-    def _found(self, answer: AgentAnswer) -> Assessment | InvalidAnswer:
-        if answer.content is None:
-            return InvalidAnswer((f"no verdict was written to {VERDICT_FILE}: the reviewer {answer.ended}",))
-        return read_assessment(answer.content.decode("utf-8", "replace"), self.node, self._line_of)
+    def _found(self, content: bytes) -> Assessment | InvalidAnswer:
+        return read_assessment(content.decode("utf-8", "replace"), self.node, self._line_of)
 
     def _stopped(self, outcome: AttemptOutcome, result: AgentResult) -> NoVerdict:
         reason = f"the reviewer {self.reviewer.name} could not work: {outcome.reason}"

@@ -20,7 +20,15 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import stamped
 from irontree.errors import NotEligible
 from irontree.services.loops.loop import Loop, read_loops, still_open
-from irontree.services.record import NOTHING_OVERSPENT, World, plans_folder, read_world, reports, result_in
+from irontree.services.record import (
+    NOTHING_OVERSPENT,
+    World,
+    plans_folder,
+    read_world,
+    reports,
+    requests_folder,
+    result_in,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +142,8 @@ def require_funds(app: App, world: World, state: TaskState) -> Funds:
     return funds
 
 
-def require_funds_to_plan(app: App, world: World, policy: BudgetPolicy | None) -> Allowance:
-    """What a planner may use of today's budget under *policy*. Raises NotEligible if nothing is left."""
+def require_funds_of_today(app: App, world: World, policy: BudgetPolicy | None, deed: str) -> Allowance:
+    """What an agent may use of today's budget under *policy*. Raises NotEligible, naming its *deed*, if it is spent."""
     if policy is None:
         return Allowance()
     loops = read_loops(app)[0]
@@ -144,7 +152,7 @@ def require_funds_to_plan(app: App, world: World, policy: BudgetPolicy | None) -
     today = funds.of_day(policy)
     over = next((budget for budget in today if budget.over), None)
     if over:
-        raise NotEligible(f"no agent may plan: {over.words}", remedy=_way_on(over, ""))
+        raise NotEligible(f"no agent may {deed}: {over.words}", remedy=_way_on(over, ""))
     return _least(today)
 
 
@@ -193,7 +201,7 @@ def _policy(world: World, task_key: str) -> BudgetPolicy | None:
 
 
 def _spendings(app: App, world: World) -> Iterator[Spending]:
-    """All spending: of every stream, including archived ones, of reviews and of planning.
+    """All spending: of every stream, including archived ones, of reviews, planning and requests.
 
     A review whose rounds are stored counts by these, because the log holds only completed reviews.
     """
@@ -201,7 +209,7 @@ def _spendings(app: App, world: World) -> Iterator[Spending]:
     kept = {spending.place for spending in rounds}
     yield from (spending for spending in _in_log(app, world) if spending.place not in kept)
     yield from rounds
-    yield from _planning(app)
+    yield from _beside_tasks(app)
 
 
 def _in_log(app: App, world: World) -> Iterator[Spending]:
@@ -211,13 +219,18 @@ def _in_log(app: App, world: World) -> Iterator[Spending]:
         yield from spendings_of(app.log.read_archived(name).records)
 
 
-def _planning(app: App) -> Iterator[Spending]:
-    """Spending by planners, which no issue's log holds. A round without a result was cut off; its usage is unknown."""
-    for folder in sorted(plans_folder(app).glob("*/*")):
+def _beside_tasks(app: App) -> Iterator[Spending]:
+    """Spending by planners and by requests to agents, which no issue's log holds.
+
+    A round without a result was cut off; its usage is unknown.
+    """
+    planning = (("planning", folder) for folder in sorted(plans_folder(app).glob("*/*")))
+    asking = ((folder.parts[-3], folder) for folder in sorted(requests_folder(app).glob("*/*/*")))
+    for what, folder in (*planning, *asking):
         time = stamped(folder.parent.name)
         if folder.is_dir() and time:
             took = _took(folder)
-            yield Spending(0, f"planning at {time}", time, 0, took["money"], took["tokens"], took["time"])
+            yield Spending(0, f"{what} at {time}", time, 0, took["money"], took["tokens"], took["time"])
 
 
 def _reviewing(app: App) -> Iterator[Spending]:

@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from irontree.app import App
 from irontree.domain.attempt import AttemptOutcome
 from irontree.domain.plan import ExecutionPolicy
 from irontree.domain.review import InvalidAnswer
-from irontree.domain.spec import MAX_BYTES, Requirements, read_requirements
+from irontree.domain.spec import Requirements, read_requirements
 from irontree.domain.task_types import FEATURE
 from irontree.errors import EnvironmentRefused, RequirementsRefused
-from irontree.services.loops.funds import require_funds_to_plan
+from irontree.services.loops.funds import require_funds_of_today
 from irontree.services.record import planning_folder, read_world
-from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent
-
-DRAFT_FILE: Final = ".irontree-draft.md"
+from irontree.services.work.agent_requests import PLAN, AgentRequest, ask_agent
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +43,9 @@ def plan_document(app: App, text: str, name: str, example: str) -> PlannedDocume
     folder = planning_folder(app)
     asked = ask_agent(
         app,
-        _agent_request(app, policy, base, folder, (text, example)),
-        lambda answer: _read(answer, name, known),
-        lambda: require_funds_to_plan(app, world, policy.budgets),
+        _agent_request(policy, base, folder, (text, example)),
+        lambda content: _read(content, name, known),
+        lambda: require_funds_of_today(app, world, policy.budgets, "plan"),
     )
     if isinstance(asked.found, Requirements):
         return PlannedDocument(asked.found, asked.rounds)
@@ -60,34 +57,26 @@ def plan_document(app: App, text: str, name: str, example: str) -> PlannedDocume
     )
 
 
-def _agent_request(
-    app: App, policy: ExecutionPolicy, base: str, transcripts: Path, told: tuple[str, str]
-) -> AgentRequest:
+def _agent_request(policy: ExecutionPolicy, base: str, transcripts: Path, told: tuple[str, str]) -> AgentRequest:
     text, example = told
     checks = tuple(check.name for check in policy.checks)
     return AgentRequest(
+        form=PLAN,
         name="planning",
         note="the agent plans",
         agent=policy.author_for(FEATURE.name),
         workspace=policy.workspace,
         sha=base,
         published=base,
-        prompt=lambda path, problems: app.renderer.render(
-            "prompts/plan.md", text=text, example=example, checks=checks, draft_file=str(path), problems=problems
-        ),
-        answer_file=DRAFT_FILE,
-        variable="IRONTREE_DRAFT_FILE",
+        values={"text": text, "example": example, "checks": checks},
         transcripts=transcripts,
-        limit=MAX_BYTES,
         task_key="plan",
     )
 
 
-def _read(answer: AgentAnswer, name: str, known: Mapping[int, str]) -> Requirements | InvalidAnswer:
+def _read(content: bytes, name: str, known: Mapping[int, str]) -> Requirements | InvalidAnswer:
     """The document in the draft file, or why there is none."""
-    if answer.content is None:
-        return InvalidAnswer((f"no document was written to {DRAFT_FILE}: the agent {answer.ended}",))
     try:
-        return read_requirements(answer.content, name, known_issues=known)
+        return read_requirements(content, name, known_issues=known)
     except RequirementsRefused as refused:
         return InvalidAnswer(tuple(refused.problems))

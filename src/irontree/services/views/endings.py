@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from irontree.app import App
+from irontree.domain.agent_requests import AskedAgent
 from irontree.domain.checks import ReviewCheck, complaint_of, telling_lines
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import AGENT_ASKS, block_title
@@ -23,6 +24,13 @@ class Ending(NamedTuple):
     name: str
     why: str = ""
     failed: bool = False
+
+
+def request_ending(request: AskedAgent) -> Ending:
+    """How far a request to an agent has come."""
+    if request.state == "done":
+        return Ending("Answered", request.posted or request.reason)
+    return Ending("No answer" if request.state == "failed" else "Waiting", request.reason, request.state == "failed")
 
 
 def ending_of(app: App, record: Record[IssueEvent]) -> Ending:

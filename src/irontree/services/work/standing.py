@@ -1,19 +1,22 @@
-"""The standing approval: the settings by which members of the team are asked without a plan (`irontree toolchain`)."""
+"""Requests to members of the team: by which settings they are asked without a plan, what is due, what has failed."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from irontree.app import App
-from irontree.domain.agent_requests import StandingApproval
+from irontree.domain.agent_requests import AskedAgent, StandingApproval, is_due
 from irontree.domain.gates import name_of, names
 from irontree.domain.plan import Approval, ExecutionPolicy
-from irontree.errors import ApprovalRefused, NotEligible
+from irontree.errors import ApprovalRefused, IrontreeError, LogDamaged, NotEligible
 
 _COMMAND = "irontree toolchain approve"
 
 
 def standing_policy(app: App) -> ExecutionPolicy:
     """The approved settings, which are those of today. Raises NotEligible for others, and where nobody approved any."""
-    policy, standing = app.policy(None), app.agent_requests.standing()
+    standing = app.agent_requests.standing()
+    policy = app.policy(standing.policy.publish if standing else None)
     if standing is None or standing.policy.digest != policy.digest:
         why = "nobody approved that" if standing is None else "the settings changed since that was approved"
         raise NotEligible(f"members of the team are not asked in comments: {why}", remedy=f"`{_COMMAND}` shows it")
@@ -50,3 +53,37 @@ def _policy_of_team(app: App) -> ExecutionPolicy:
             remedy="docs/how-to/add-reviewers.md says how to name one",
         )
     return policy
+
+
+def require_request(app: App, key: str) -> AskedAgent:
+    """The request with that key. Raises NotEligible if there is none, LogDamaged."""
+    request = app.agent_requests.load(key)
+    if request is None:
+        raise NotEligible(f"there is no request {key}", remedy="`irontree status` names those that failed")
+    return request
+
+
+def requests(app: App) -> tuple[AskedAgent, ...]:
+    """All that can be read; `irontree audit` names the others."""
+    found = []
+    for key in app.agent_requests.keys():  # noqa: SIM118  (no mapping)
+        with suppress(LogDamaged):
+            found.append(require_request(app, key))
+    return tuple(found)
+
+
+def failed_requests(app: App) -> tuple[AskedAgent, ...]:
+    """Those that a person may have asked again."""
+    return tuple(request for request in requests(app) if request.state == "failed")
+
+
+def due_requests(app: App) -> tuple[AskedAgent, ...]:
+    """Those about which something can be done now, oldest first: answers to be posted, questions that may be asked."""
+    now = app.stamp()
+    due = [request for request in requests(app) if is_due(request, now)]
+    if any(request.answer is None for request in due):
+        try:
+            standing_policy(app)
+        except IrontreeError:  # whoever approves is told what is due
+            due = [request for request in due if request.answer is not None]
+    return tuple(sorted(due, key=lambda request: (request.asked_at, request.key)))

@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from irontree.app import App
-from irontree.domain.agent_requests import AskedAgent, StandingApproval
+from irontree.domain.agent_requests import StandingApproval
 from irontree.domain.plan import Approval, Member
 from irontree.domain.timestamps import utc_text
 from irontree.domain.toolchain import asked_marker
 from irontree.errors import Busy, NotEligible, RemoteFailed, RemoteUnavailable
-from irontree.ports import AgentRequests
 from irontree.services.toolchain.looking import MentionLookout
 from irontree.store.memory import MemoryLock
 from tests.support.issues import edit, say, write
 from tests.support.world import Scene
-
-
-class PlainAgentRequests:
-    """Implements `AgentRequests` in memory, without a seal."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, AskedAgent] = {}
-        self.approved: StandingApproval | None = None
-
-    def keys(self) -> tuple[str, ...]:
-        return tuple(sorted(self.kept))
-
-    def load(self, key: str) -> AskedAgent | None:
-        return self.kept.get(key)
-
-    def save(self, request: AskedAgent) -> None:
-        self.kept[request.key] = request
-
-    def standing(self) -> StandingApproval | None:
-        return self.approved
-
-    def approve(self, standing: StandingApproval) -> None:
-        self.approved = standing
-
-
-@dataclass(frozen=True)
-class AppWithRequests(App):
-    """An App with the port that this branch does not have yet."""
-
-    agent_requests: AgentRequests | None = None
 
 
 class Asked:
@@ -80,7 +49,7 @@ class Team:
     """A scene with a team that somebody approved, and two issues."""
 
     def __init__(self, scene: Scene) -> None:
-        self.scene, self.requests, self.lookout = scene, PlainAgentRequests(), MentionLookout()
+        self.scene, self.requests, self.lookout = scene, scene.agent_requests, MentionLookout()
         scene.tracker.writers.add("ada")
         members = tuple(Member(name=name, command=(name,)) for name in ("coder", "tester"))
         scene.policy = scene.policy.model_copy(update={"team": members})
@@ -95,9 +64,7 @@ class Team:
 
     @property
     def app(self) -> App:
-        app = self.scene.app
-        given = {each.name: getattr(app, each.name) for each in fields(app)}
-        return AppWithRequests(**{**given, "alive": lambda _: self.lock}, agent_requests=self.requests)
+        return replace(self.scene.app, alive=lambda _: self.lock)
 
     def look(self) -> list[str]:
         return [asked.key for asked in self.lookout.look(self.app)]
@@ -174,7 +141,7 @@ def test_our_answer_may_ask_another_member(team: Team):
     [key] = team.look()
     team.say(1, f"[tester] @coder @tester why?\n\n{asked_marker(key)}", author="us")
     assert team.look() == ["mention-C1-2-coder"]
-    assert team.requests.kept["mention-C1-2-coder"].depth == 2
+    assert team.requests.load("mention-C1-2-coder").depth == 2
 
 
 def test_after_an_outage_the_next_look_sees_it_all(team: Team):
