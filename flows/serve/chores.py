@@ -16,14 +16,25 @@ from typing import Final, Self
 from irontree.app import App, Origin
 from irontree.domain.decide import COMMENTS_EVERY, next_look
 from irontree.domain.issues import Issue
-from irontree.errors import FORGE_FAILED, Busy, IrontreeError, ServerUnavailable, in_words
+from irontree.errors import (
+    FORGE_FAILED,
+    Busy,
+    ConfigRefused,
+    IrontreeError,
+    LogDamaged,
+    NotEligible,
+    ServerUnavailable,
+    in_words,
+)
 from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
+from irontree.flows.runs.requests import start_requests
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
 from irontree.services.answers.comments import CommentResult, look
 from irontree.services.answers.lookout import Lookout, take_merges
 from irontree.services.loops.loop import may_ask
 from irontree.services.questions.questions import COMMENT
 from irontree.services.record import read_world
+from irontree.services.toolchain.looking import MentionLookout
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 from irontree.tasks.stages import app_of
 
@@ -256,12 +267,15 @@ LETS_GO_SECONDS: Final = 10.0
 LookForComments = Callable[[], tuple[CommentResult, ...]]
 
 
-def take_comments(app: App, lookout: Lookout | None = None) -> tuple[CommentResult, ...]:
+def take_comments(
+    app: App, lookout: Lookout | None = None, mentions: MentionLookout | None = None
+) -> tuple[CommentResult, ...]:
     """Record answers from comments and merges, and wake the runs that wait for them. Adopt Prefect's settings first.
 
-    If no server answers, or it refuses, the runs start later: the answers are recorded, and the janitor works from
-    the log.
+    What comments ask of the team is kept, and begun. If no server answers, or it refuses, the runs start later: the
+    answers are recorded, and the janitor works from the log.
     """
+    take_mentions(app, mentions or MentionLookout())
     found = look(app, lookout) if may_ask(app) else ()
     merged = False
     with suppress(Busy, *FORGE_FAILED):  # whoever drives looks at requests too; a failure is told of comments
@@ -273,6 +287,15 @@ def take_comments(app: App, lookout: Lookout | None = None) -> tuple[CommentResu
     return found
 
 
+def take_mentions(app: App, mentions: MentionLookout) -> None:
+    """Keep what comments ask of the team, and have it begin. Errors that time or an approval cures are not raised."""
+    if not app.preferences().has_toolchain:
+        return
+    with suppress(NotEligible, ConfigRefused, Busy, LogDamaged, ServerUnavailable, *FORGE_FAILED):
+        if mentions.look(app):
+            start_requests(app)
+
+
 class CommentPoller:
     """Polls with ports that are kept open, and reopened after a failure: a forge's client caches by ETag."""
 
@@ -280,7 +303,7 @@ class CommentPoller:
         self, open_it: Callable[[], App], look: Callable[[App], tuple[CommentResult, ...]] | None = None
     ) -> None:
         self._open = open_it
-        self._look = look or partial(take_comments, lookout=Lookout())
+        self._look = look or partial(take_comments, lookout=Lookout(), mentions=MentionLookout())
         self._app: App | None = None
 
     def __call__(self) -> tuple[CommentResult, ...]:

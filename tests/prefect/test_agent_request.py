@@ -13,6 +13,8 @@ from irontree.flows.janitor import janitor
 from irontree.flows.runs import runs
 from irontree.flows.runs.recovery import NOBODY_STARTS, mark_dead_runs, take_up_all
 from irontree.flows.runs.requests import start_requests
+from irontree.flows.serve.chores import take_comments
+from irontree.services.work.standing import requests
 from tests.integration.crash.laboratory import ask, team_that_counts
 from tests.prefect.toys import GREETING, make_toy, served
 from tests.support.store import asked_agent
@@ -47,6 +49,17 @@ def test_what_is_asked_is_answered_by_its_own_run(toy):
     assert [comment.body.splitlines()[0] for comment in toy.app.forge().comments(1)] == ["[tester] It does."]
     assert start_requests(toy.app) == ()
     assert (toy.root.parent / "asked").read_text() == "asked\n"
+
+
+def test_who_is_named_in_a_comment_is_asked_and_answers_below_it(toy):
+    toy.app.forge().post_comment(1, "@tester does this reproduce?")
+    take_comments(toy.app)
+    take_comments(toy.app)
+    with served(toy):
+        toy.settle()
+    said = [comment.body.splitlines()[0] for comment in toy.app.forge().comments(1)]
+    assert said == ["@tester does this reproduce?", *["[tester] It does."] * 2]  # one of them was asked before
+    assert {request.state for request in requests(toy.app)} == {"done"}
 
 
 def test_there_is_one_at_a_time_and_the_next_begins_when_it_has_ended(toy):
