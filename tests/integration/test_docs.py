@@ -143,6 +143,13 @@ def set_up(reader: Reader) -> None:
     reader.follow(*(step for step in steps if not shows_only(step) and not isinstance(step, SavedFile)))
 
 
+def with_a_team(reader: Reader) -> None:
+    """A repository that is set up, and names a member."""
+    set_up(reader)
+    member = {"name": "tester", "command": ["sh", "agent.sh"]}
+    write_config(reader.folder / ".mino" / "config.yml", {"toolchain": {}, "team": [member]})
+
+
 def shows_only(step: Step) -> bool:
     return isinstance(step, Command) and step.line.endswith("--plan")
 
@@ -154,6 +161,7 @@ BEGINS = {
     "move-to-another-machine.md": at_a_question,
     "recover-after-a-crash.md": after_a_kill,
     "serve.md": set_up,
+    "team-of-agents.md": with_a_team,
     "write-requirements.md": set_up,
 }
 """Where a guide's reader stands when they open it; guides that are not here are done by hand altogether."""

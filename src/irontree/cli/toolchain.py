@@ -66,6 +66,7 @@ def _listed(asked: tuple[AskedAgent, ...], problem: str) -> Iterator[OutputBlock
         yield TextLines((Cell("Nothing is asked of the team.", "faint"),))
         return
     yield Table(("KEY", "ISSUE", "STATE", "ASKED BY", "WHY"), tuple(map(_row, asked)))
+    yield from next_commands(*(f"irontree agents retry {each.key}" for each in asked if each.state == "failed"))
 
 
 def _row(request: AskedAgent) -> tuple[Cell | str, ...]:

@@ -1,4 +1,4 @@
-"""`irontree toolchain setup`: labels and issue templates, from the command line to the forge and the files."""
+"""`irontree toolchain`: what the team is asked, by which settings, and what a repository needs for it."""
 
 from __future__ import annotations
 
@@ -59,3 +59,52 @@ def adopted(body: str, label: str):
 def test_the_local_forge_needs_no_template(shell):
     told = shell("toolchain", "setup", "--json").data
     assert (set(told["labels"]), told["templates"], told["type_labels"]) == (LABELS, [], False)
+
+
+TEAM = "team:\n- {name: tester, command: [tester-agent, --careful], environment: [TESTER_KEY]}\n"
+
+
+@pytest.fixture
+def with_team(on_gitea):
+    config = on_gitea.root / ".mino" / "config.yml"
+    config.write_text(f"{config.read_text()}toolchain: {{}}\n{TEAM}")
+    return on_gitea
+
+
+def test_the_approval_shows_who_would_be_started_and_names_it(with_team):
+    shown = with_team("toolchain", "approve")
+    assert shown.code == 0
+    assert "`tester-agent --careful`" in shown.out
+    assert "TESTER_KEY" in shown.out
+    assert "Nobody approves each of these." in shown.out
+    name = with_team("toolchain", "approve", "--json").data["name"]
+    assert f"irontree toolchain approve {name}" in shown.out
+
+
+def test_it_holds_until_a_setting_changes(with_team):
+    before = with_team("toolchain")
+    assert "nobody approved that" in before.out
+    name = with_team("toolchain", "approve", "--json").data["name"]
+    done = with_team("toolchain", "approve", name)
+    assert "tester may be asked in comments" in done.out
+    assert with_team("toolchain", "--json").data == {"asked": [], "problem": ""}
+    config = with_team.root / ".mino" / "config.yml"
+    config.write_text(config.read_text().replace("--careful", "--careless"))
+    assert "the settings changed since that was approved" in with_team("toolchain").out
+
+
+def test_another_name_approves_nothing(with_team):
+    refused = with_team("toolchain", "approve", "0123456789abcdef")
+    assert refused.code != 0
+    assert "does not name the settings of now" in refused.err
+    assert "nobody approved that" in with_team("toolchain").out
+
+
+def test_without_a_team_there_is_nothing_to_approve(on_gitea):
+    refused = on_gitea("toolchain", "approve")
+    assert refused.code != 0
+    assert "there is no `team`" in refused.err
+
+
+def test_a_name_has_no_meaning_elsewhere(on_gitea):
+    assert on_gitea("toolchain", "setup", "abc").code == 2
