@@ -63,10 +63,6 @@ class Stage(Protocol):
         """Hand in a review as `irontree`, `mallory` or `writer`, who has write access."""
         ...
 
-    def settle(self, number: int) -> None:
-        """Wait until the forge has found out whether a pull request can be merged; it refuses until then."""
-        ...
-
     def dismiss(self, account: str) -> None:
         """Take write access away from an account."""
         ...
@@ -169,9 +165,6 @@ class MemoryStage:
     def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:
         hand_in(self.tracker, number, author, verdict, body, remarks)
 
-    def settle(self, number: int) -> None:
-        """It knows at once."""
-
     def dismiss(self, account: str) -> None:
         self.tracker.writers.discard(account)
 
@@ -247,9 +240,6 @@ class LocalStage:
         folder.mkdir(parents=True, exist_ok=True)
         index = len(list(folder.iterdir())) + 1
         (folder / f"{index:04d}.md").write_text(f"---\nauthor: {author}\nverdict: {verdict}\n---\n\n{body}\n")
-
-    def settle(self, number: int) -> None:
-        """Files merge nothing."""
 
     def dismiss(self, account: str) -> None:
         """Files have no accounts to take anything from."""

@@ -125,10 +125,6 @@ class RealGiteaStage:
         given = {"event": STATES[verdict], "body": body, "comments": said}
         self.server.ask("POST", f"{self.home}/pulls/{number}/reviews", author, **given)
 
-    def settle(self, number: int) -> None:
-        pull = f"{self.home}/pulls/{number}"
-        until(lambda: self.server.ask("GET", pull, OWNER)["mergeable"], "the request cannot be merged")
-
     def dismiss(self, account: str) -> None:
         self.server.ask("PUT", f"{self.home}/collaborators/{account}", OWNER, permission="read")
 

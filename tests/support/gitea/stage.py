@@ -100,9 +100,6 @@ class GiteaStage:
         said = tuple(Remark(next(self._remarks), path, text, line) for path, line, text in remarks)
         self.server.contents.review(number, author, STATES[verdict], body, said)
 
-    def settle(self, number: int) -> None:
-        """It knows at once."""
-
     def dismiss(self, account: str) -> None:
         self.server.contents.account(account, "read")
 

@@ -56,9 +56,6 @@ class GithubStage:
             about = {key: review[key] for key in ("number", "author", "commit_id")}
             self.hub.remarks.append({"id": self.hub.new_id(), "body": text, **about, **place})
 
-    def settle(self, number: int) -> None:
-        """It knows at once."""
-
     def dismiss(self, account: str) -> None:
         self.hub.rights[account] = "read"
 
