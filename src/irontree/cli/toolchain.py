@@ -14,7 +14,7 @@ from irontree.cli.parser import JSON, OK, UsageError, argument
 from irontree.cli.trial import WAIT_SECONDS
 from irontree.domain.agent_requests import AskedAgent, RequestState
 from irontree.domain.task_types import TASK_TYPES, TaskTypeProfile
-from irontree.domain.text import shell_path
+from irontree.domain.text import sentence, shell_path
 from irontree.errors import NotEligible, in_words
 from irontree.files import disk_errors, write_beneath
 from irontree.ports import Label
@@ -55,7 +55,7 @@ def _why_nobody_is_asked(app: App) -> str:
     try:
         standing_policy(app)
     except NotEligible as error:
-        return in_words(error)
+        return sentence(in_words(error))
     return ""
 
 
