@@ -75,8 +75,16 @@ def instructions_for(known: Sequence[Instructions], action: str, task_type: str)
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """*text* with the placeholders that have a value; what nobody said is named so."""
-    return _PLACEHOLDER.sub(lambda found: values.get(found[1]) or NOT_SAID, text)
+    """*text* with its placeholders filled in; what nobody said is named so.
+
+    A line that needs something of `OURS` that there is not, such as a request, is left out.
+    """
+    lines = (line for line in text.split("\n") if _is_known(line, values))
+    return "\n".join(_PLACEHOLDER.sub(lambda found: values.get(found[1]) or NOT_SAID, line) for line in lines)
+
+
+def _is_known(line: str, values: Mapping[str, str]) -> bool:
+    return all(values.get(name) for name in _PLACEHOLDER.findall(line) if name in OURS)
 
 
 def is_report(text: str) -> bool:

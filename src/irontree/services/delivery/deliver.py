@@ -8,7 +8,7 @@ A loop's own questions (its budget, a gap) are posted on the issue where it last
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -39,7 +39,7 @@ from irontree.domain.machine import evolve
 from irontree.domain.state import ADOPTED, COLORS, DESCRIPTIONS, MANAGED, TaskState, labels_for
 from irontree.domain.text import few, one_line
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
-from irontree.ports import EffectLedger, Label, Stream
+from irontree.ports import CommitCheck, EffectLedger, Label, Stream
 from irontree.services.delivery.comments import (
     CommentView,
     answers_in,
@@ -335,10 +335,14 @@ def _known_of_work(app: App, world: World, state: TaskState) -> dict[str, str]:
         "title": plain(one_line(node.title)),
         "brief": slugify(node.title),
         "branch": request.head_branch if request else world.plan(state).policy.publish.target_branch,
-        "pr_number": f"#{request.number}" if request else "none",
+        "pr_number": f"#{request.number}" if request else "",
         "files": plain(few(changed_files(app, state))) or "none",
-        "ci_status": ", ".join(f"{check.name}: {check.state}" for check in checks) or "nothing yet",
+        "ci_status": _said_by_ci(checks) if request else "",
     }
+
+
+def _said_by_ci(checks: Sequence[CommitCheck]) -> str:
+    return plain(one_line(", ".join(f"{check.name}: {check.state}" for check in checks))) or "nothing yet"
 
 
 def _document(app: App, state: TaskState, event: IssueEvent) -> str | None:

@@ -13,7 +13,7 @@ from irontree.domain.checks import checks_for, coverage, left_to_people
 from irontree.domain.command_lines import is_trivial
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
-from irontree.domain.instructions import TOLD, Instructions, instructions_for, untold
+from irontree.domain.instructions import ASSIGNED, TOLD, Instructions, instructions_for, untold
 from irontree.domain.machine import held
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode
 from irontree.domain.requirements.markdown import undisplayed
@@ -133,7 +133,7 @@ def _told(pairs: Pairs) -> tuple[Instructions, ...]:
         instructions_for(policy.instructions, action, node.type)
         for action in TOLD
         for node, policy in pairs
-        if node.executability == "executable"
+        if node.executability == "executable" and (action == ASSIGNED or not policy.publish.pushes)
     )
     return tuple(dict.fromkeys(filter(None, found)))
 

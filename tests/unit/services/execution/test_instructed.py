@@ -68,7 +68,7 @@ def test_the_report_is_the_first_thing_in_its_reply(told: Scene):
     (reply,) = told.comments()
     assert reply.startswith("[Action Report]\n**Cause**: the loop ended ")
     assert "@early" not in reply
-    assert "**Branch**: main\n**Request**: none" in reply
+    assert "**Branch**: main\n\nThe task" in reply
 
 
 def test_a_proposal_is_reported_with_its_branch_request_and_ci(proposing: Scene):
