@@ -14,6 +14,7 @@ from irontree.services.loops.loop import cancel
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.sources import propose
 from tests.support.issues import authorise, edit, write
+from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import GREETING, Scene, does
 
 WISH = "A friendlier program.\n\n- [ ] a\n- [ ] b\n- [ ] c\n- [ ] d\n"
@@ -149,3 +150,29 @@ def test_an_issue_that_is_not_there_or_is_another_document_s_is_refused(wish: Sc
 def test_a_task_with_its_key_is_refused(wish: Scene):
     with pytest.raises(RequirementsRefused, match="#1 has the key friendlier too"):
         propose(wish.app, wish.write(PARTS.replace("Greeting", "Friendlier")))
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("port", "method", "turn"),
+    [
+        ("plans", "save", 1),
+        *(("log", "append", turn) for turn in (1, 2, 3)),
+        *(("forge_seen", "create_issue", turn) for turn in (1, 2)),
+        ("forge_seen", "post_comment", 1),
+        ("deliveries", "save", 3),
+    ],
+)
+def test_killed_anywhere_the_same_approval_ends_in_one_root_its_parts_and_one_comment(wish, port, method, side, turn):
+    real = getattr(wish, port)
+    setattr(wish, port, Watched(real, [method], dying_at(side, turn)))
+    with pytest.raises(Killed):
+        wish.start(PARTS)
+    setattr(wish, port, real)
+    loop = wish.start(PARTS)
+    assert wish.events(ROOT) == ["task_published"]
+    assert [wish.number(key) for key in (ROOT, GREETING, "farewell")] == [1, 2, 3]
+    wish.drive(loop)
+    assert wish.state(ROOT).done
+    assert len([body for body in wish.comments(ROOT) if "- #2 Greeting" in body]) == 1
+    assert wish.tracker.issues[1].body == WISH
