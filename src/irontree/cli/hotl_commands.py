@@ -355,7 +355,7 @@ def run_locate(words: list[str]) -> int:
 
     options = _options(words, "locate", ("--workflow", "--run-id"), ("--all",))
     workflow = str(_file(options["--workflow"])) if options.get("--workflow") else ""
-    found = [run for root in roots(git_in(Path.cwd(), os.environ)) for run in located(root, _LOCATED)]
+    found = [run for root in roots(git_in(Path.cwd(), os.environ)) for run in located(root, _LOCATED, tell)]
     shown = [
         run
         for run in found

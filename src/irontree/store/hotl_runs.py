@@ -21,7 +21,7 @@ from irontree.domain.workflow.reading import MOST_BYTES as READ_BYTES
 from irontree.domain.workflow.report import report
 from irontree.domain.workflow.run import DRIVEN, DRIVER, Change, Damaged, Run, run_as_json, run_from_json, run_id_of
 from irontree.domain.workflow.workflow import slug_of
-from irontree.errors import EnvironmentRefused, LogDamaged, Refused
+from irontree.errors import EnvironmentRefused, LogDamaged, Refused, in_words
 from irontree.files import Disk, disk_errors, is_leftover, locked, read_beneath, read_bytes
 
 if TYPE_CHECKING:
@@ -236,13 +236,14 @@ def require_own(run: Run) -> None:
         )
 
 
-def located(folder: Path, state_keys: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """These keys of every run below *folder*, with its file and *folder*; a damaged one is left out."""
+def located(folder: Path, state_keys: tuple[str, ...], tell: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """These keys of every run below *folder*, with its file and *folder*; of a damaged one, *tell* hears what is wrong."""
     runs = HotlRuns(folder)
     for path in runs.states:
         try:
             kept = run_as_json(runs.read(path))
-        except LogDamaged:
+        except LogDamaged as error:
+            tell(f"left out: {in_words(error)}")
             continue
         yield {key: kept[key] for key in state_keys} | {"state_file": str(path), "run_root": str(folder)}
 

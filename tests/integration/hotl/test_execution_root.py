@@ -322,10 +322,11 @@ def test_l3_what_is_completed_is_found_only_with_all(repository: Path, monkeypat
     assert (found["run_id"], found["status"]) == (run_id, "completed")
 
 
-def test_a_run_is_found_without_a_repository_and_a_damaged_one_is_left_out(tmp_path: Path, monkeypatch):
+def test_a_run_is_found_without_a_repository_and_a_damaged_one_is_named(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write()
     run_id = call("init", PLAN).out.strip()
     shutil.copyfile(f".hotl/state/{run_id}.json", ".hotl/state/copy.json")
     Path(".hotl/state/copy.json").write_text("{")
     assert [run["run_id"] for run in located()] == [run_id]
+    assert "copy.json" in call("locate").err
