@@ -38,7 +38,7 @@ def open_session(state_folder, environment):
         with TerminalSession(
             app, environment=environment, folder=state_folder, comments_every=timedelta(seconds=0.5)
         ) as session:
-            session.wait_ready()
+            session.begin()
             yield session
 
     return open_session
@@ -53,7 +53,7 @@ def test_two_folders_and_a_viewer_at_once_each_see_their_own_loop_to_its_goal(tm
     loops = {toy: toy.authorise() for toy in (first, second)}
     with open_session(first.app) as one, open_session(second.app) as two, open_session(first.app) as viewer:
         assert [session.serves for session in (one, two, viewer)] == [True, True, False]
-        two.set_going(loops[second])
+        two.runs.set_going(loops[second])
         ended, screen = follow(first.app, one, loops[first], "issue-3=accept:pretty")
         assert ended == "completed"
         assert follow(second.app, two, loops[second], "issue-1=send-back:longer", "issue-1=accept")[0] == "completed"
@@ -118,8 +118,22 @@ def test_a_choice_that_a_form_does_not_offer_is_refused_with_those_that_it_offer
         assert follow(toy.app, session, loop_id)[0] == "halted"
         asked_about = next_step(toy.app, 1, loop_id)
         with pytest.raises(AnswerRefused, match="“allow” is not offered") as refusal:
-            session.answer(asked_about, Answer("allow", "Ada"), session.asked(asked_about))
+            session.runs.answer(asked_about, Answer("allow", "Ada"), session.runs.asked(asked_about))
     assert refusal.value.remedy == "One of: accept, reject, skip, stop."
+
+
+def test_a_terminal_begins_with_its_loop_and_serves_the_rest_a_little_later(
+    tmp_path, client, state_folder, environment
+):
+    """Whoever waits for the first attempt waits for two of the five deployments; a run left by the dead is cleared."""
+    toy = make_toy(tmp_path, client, GREETING)
+    loop_id = toy.authorise()
+    with TerminalSession(toy.app, environment=environment, folder=state_folder) as session:
+        page = session.begin(loop_id)
+        assert page == session.runs.url(session.runs.run_of_loop(loop_id).id)
+        wait_until(lambda: len(client.read_deployments(deployment_filter=runs.of_repository(toy.id))) == 5)
+        assert follower(toy.app, session, loop_id).follow() == "completed"
+        session.come_to_rest()
 
 
 @dataclass

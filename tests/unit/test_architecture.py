@@ -54,6 +54,7 @@ LATE_IMPORTERS = {
     "src/irontree/bootstrap.py",  # the template engine, and adapters by the configuration
     "src/irontree/forges/github_client.py",  # the HTTP client, with the first log
     "tasks/stages.py",  # blocks
+    "flows/serve/session.py",  # Prefect, with the first question to the server
 }
 ONE_IMPORTER = (
     *("acp", "anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "playwright", "ruamel", "yaml"),
