@@ -6,6 +6,7 @@ Importing this module imports Prefect: adopt the settings first (`irontree.flows
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -33,6 +34,8 @@ class ServerRuns:
     """The runs of one repository, as its server knows them."""
 
     app: App
+    wake: Callable[[], None]
+    """Has whoever serves them look for scheduled ones."""
 
     def wait_until_served(self) -> None:
         """Wait until another process takes up runs of this repository."""
@@ -54,7 +57,9 @@ class ServerRuns:
         Raises Busy while another loop is running in this repository (R19).
         """
         refuse_another(self.app, loop_id)
-        return take_up(self.app, loop_id)
+        found = take_up(self.app, loop_id)
+        self.wake()
+        return found
 
     def run_of_loop(self, loop_id: str) -> RunInfo | None:
         """The newest run of this loop; None after Prefect's database was deleted."""
@@ -94,6 +99,7 @@ class ServerRuns:
         payload |= {need: value for need, value in extra.items() if need in choice.needs}
         with connect() as client:
             answer_form(client, asked.run_id, payload, key=asked.key)
+        self.wake()
 
     def url(self, run_id: UUID) -> str:
         """The page of that run."""

@@ -55,7 +55,8 @@ from irontree.flows.serve.holding import clear_up
 from irontree.flows.serve.naming import named, retire
 from irontree.flows.serve.starts import Starts
 from irontree.flows.serve.taken import TEMPLATE, own_worker, serve_only
-from irontree.flows.server.programs import RUNNER, end_with, keep_short
+from irontree.flows.serve.waking import look_when_woken
+from irontree.flows.server.programs import RUNNER, WAKE, end_with, keep_short
 from irontree.http_client import Unreachable
 from irontree.tasks.stages import app_of
 
@@ -418,7 +419,14 @@ async def _run_runner(
     _report(await asyncio.to_thread(begin) if begin else ids)
     async with asyncio.TaskGroup() as together:
         together.create_task(_every(REGISTERED_EVERY, partial(_stay_registered, deployments, ids, add)))
+        together.create_task(look_when_woken(Path(os.environ[WAKE]), partial(_look, runner)))
         await runner.start()
+
+
+async def _look(runner: Runner) -> None:
+    """Take up the runs that are due, beside the looks that the runner takes from time to time."""
+    with suppress(Unreachable, PrefectHTTPStatusError):
+        await runner._get_and_submit_flow_runs()  # noqa: SLF001
 
 
 async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:

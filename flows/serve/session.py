@@ -111,7 +111,7 @@ class TerminalSession:
         from irontree.flows.serve.asking import ServerRuns  # noqa: PLC0415  (Prefect: see above)
         from irontree.flows.serve.chores import CommentWatch  # noqa: PLC0415
 
-        runs = ServerRuns(self._app)
+        runs = ServerRuns(self._app, self._serving.wake if self._serving else lambda: None)
         runs.close_overtaken()
         if self.serves:
             self._comments = self._held.enter_context(CommentWatch.of(self._app, every=self._comments_every))

@@ -136,6 +136,19 @@ def test_a_terminal_begins_with_its_loop_and_serves_the_rest_a_little_later(
         session.come_to_rest()
 
 
+def test_runs_that_others_start_and_answers_typed_here_wait_for_no_next_look(
+    tmp_path, client, state_folder, environment
+):
+    """Here whoever takes up runs looks every ten minutes, but for the first time."""
+    toy = make_toy(tmp_path, client, FRIENDLY)
+    loop_id = toy.authorise()
+    seldom = environment | {"PREFECT_WORKER_QUERY_SECONDS": "600"}
+    with TerminalSession(toy.app, environment=seldom, folder=state_folder) as session:
+        session.begin(loop_id)
+        assert follower(toy.app, session, loop_id, "issue-1=send-back:longer", "issue-1=accept").follow() == "completed"
+        session.come_to_rest()
+
+
 @dataclass
 class BusyServer:
     """A server that is waited for while something happens."""
