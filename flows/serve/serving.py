@@ -426,7 +426,7 @@ async def _run_runner(
 async def _look(runner: Runner) -> None:
     """Take up the runs that are due, beside the looks that the runner takes from time to time."""
     with suppress(Unreachable, PrefectHTTPStatusError):
-        await runner._get_and_submit_flow_runs()  # noqa: SLF001
+        await runner._get_and_submit_flow_runs()  # type: ignore[no-untyped-call]  # noqa: SLF001
 
 
 async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
