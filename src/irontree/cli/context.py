@@ -108,11 +108,16 @@ def program_for(root: Path | None) -> str:
     """
     if root is None:
         return "irontree"
-    program, here = this_program(), Path.cwd()
+    place = place_of(root)
+    return f"{this_program()} -C {shell_word(place)}" if place else this_program()
+
+
+def place_of(root: Path) -> str:
+    """The folder *root* as it is typed here; empty if this is it."""
+    here = Path.cwd()
     if here == root:
-        return program
-    place = os.path.relpath(root, here) if here.is_relative_to(root) else str(root)
-    return f"{program} -C {shell_word(place)}"
+        return ""
+    return os.path.relpath(root, here) if here.is_relative_to(root) else str(root)
 
 
 def as_typed_here(text: str, verbs: Iterable[str], folder: Path) -> str:
