@@ -6,6 +6,7 @@ Why a child and not a thread of the command: docs/decisions/0003-prefect-local-m
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import platform
@@ -358,6 +359,7 @@ def run_child() -> None:
     forks = ForkServer() if FORKS else None
     end_with(int(sys.argv[1]), lambda: os.killpg(0, signal.SIGKILL))
     os.environ[RUNNER] = str(os.getpid())
+    importlib.import_module("prefect.runner.server")  # a runner does so as it starts, and somebody waits for it then
     if not (text := sys.stdin.read()):  # whoever started us has ended without an order
         return
     order = json.loads(text)
