@@ -72,6 +72,7 @@ class TerminalSession:
         self._comments_every = comments_every
         self._adopt = adopt
         self._comments: CommentWatch | None = None
+        self._ending = False
         self._held = ExitStack()
         self._serving: Child | None = None
 
@@ -113,7 +114,7 @@ class TerminalSession:
 
         runs = ServerRuns(self._app, self._serving.wake if self._serving else lambda: None)
         runs.close_overtaken()
-        if self.serves:
+        if self.serves and not self._ending:
             self._comments = self._held.enter_context(CommentWatch.of(self._app, every=self._comments_every))
         return runs
 
@@ -146,6 +147,7 @@ class TerminalSession:
 
     def finish(self) -> None:
         """Ask the flows to stop after their current step."""
+        self._ending = True
         if self._comments:
             self._comments.stop()
         if self._serving:
@@ -163,6 +165,7 @@ class TerminalSession:
 
     def come_to_rest(self) -> None:
         """Let flows that we serve report their end to Prefect."""
+        self._ending = True
         if self.serves:
             self.runs.come_to_rest()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -134,6 +135,16 @@ def test_a_terminal_begins_with_its_loop_and_serves_the_rest_a_little_later(
         wait_until(lambda: len(client.read_deployments(deployment_filter=runs.of_repository(toy.id))) == 5)
         assert follower(toy.app, session, loop_id).follow() == "completed"
         session.come_to_rest()
+
+
+def test_a_terminal_that_ends_begins_to_poll_no_comments(tmp_path, client, state_folder, environment):
+    """It begins when the server is first asked something, which may be whether all is at rest."""
+    toy = make_toy(tmp_path, client, GREETING)
+    with TerminalSession(toy.app, environment=environment, folder=state_folder) as session:
+        session.begin()
+        session.finish()
+        assert session.runs.at_rest()
+        assert "comments" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_runs_that_others_start_and_answers_typed_here_wait_for_no_next_look(
