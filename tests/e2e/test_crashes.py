@@ -131,7 +131,7 @@ def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_o
     terminal, loop_id = session
     os.kill(terminal._serving._program.pid, signal.SIGKILL)
     witness.wait_until_all_are_gone()
-    with pytest.raises(ServerUnavailable, match="has ended") as refusal:
+    with pytest.raises(ServerUnavailable, match="was killed by SIGKILL") as refusal:
         follower(held.toy.app, terminal, loop_id).follow()
     assert f"irontree resume {loop_id}" in refusal.value.remedy
     assert runs.taken_up(client, held.toy.id) != ()
