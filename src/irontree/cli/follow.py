@@ -310,6 +310,7 @@ class Follower:
     _left: bool = False
     _crashes: int = 0
     _look_after_at: float = 0
+    _has_looked_after: bool = False
 
     def follow(self) -> str:
         """Follow until the loop ends or waits for a user who is not here; returns its status once all is shown.
@@ -346,7 +347,7 @@ class Follower:
             return "left" if self._left else "halted"
         if time.monotonic() < self._look_after_at:
             return None
-        self._look_after_at = time.monotonic() + self.look_after_every
+        self._look_after_at, self._has_looked_after = time.monotonic() + self.look_after_every, True
         return self._look_after()
 
     def catch_up(self) -> None:
@@ -358,6 +359,8 @@ class Follower:
             self.screen.say(text)
             self.shown.streams[stream] = max(sequence, self.shown.streams[stream])
         loop = read_loop(self.app, self.loop_id)
+        if lines and not self._has_looked_after:
+            self._look_after_at = 0  # to ask the server takes a second for the first time: best while an agent works
         if lines:
             self._list_steps(world, loop.keys)
             self._warn_of_budgets(world)
