@@ -9,17 +9,11 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from irontree.domain.text import counted
-from irontree.flows.runs.recovery import (
-    fails_if_refused,
-    hold_liveness,
-    mark_dead_runs,
-    put_in_order,
-    take_up_all,
-    tidy,
-)
+from irontree.flows.runs.recovery import fails_if_refused, hold_liveness, mark_dead_runs, take_up_all, tidy
 from irontree.flows.serve.chores import take_mentions, tell_what_waits
 from irontree.services.answers.comments import look
 from irontree.services.consistency.reconcile import drop_old_transcripts
+from irontree.services.execution.steps import put_in_order
 from irontree.services.loops.loop import read_loops
 from irontree.services.toolchain.looking import MentionLookout
 from irontree.tasks.artifacts import mirror

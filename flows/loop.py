@@ -28,7 +28,6 @@ from irontree.flows.runs.recovery import (
     have_beside_asking,
     hold_liveness,
     pages_of_issues,
-    put_in_order,
     row_title,
     start_issue,
     waits_if_refused,
@@ -48,7 +47,7 @@ from irontree.flows.server.programs import finish_asked
 from irontree.services.answers.answers import Answer, answer_loop, give_way
 from irontree.services.answers.comments import look
 from irontree.services.delivery.deliver import tell_halts_if_free
-from irontree.services.execution.steps import recover_lease, stop_at
+from irontree.services.execution.steps import put_in_order, recover_lease, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.questions.questions import Question, question_about, question_of_loop, questions_beside

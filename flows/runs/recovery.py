@@ -49,7 +49,7 @@ from irontree.flows.runs.runs import (
 from irontree.flows.server.programs import begin
 from irontree.ports import Lock
 from irontree.services.answers.approve import names_issues, standing_of
-from irontree.services.execution.steps import catch_up, next_step
+from irontree.services.execution.steps import next_step
 from irontree.services.loops.choice import may_go_on
 from irontree.services.loops.loop import read_loop, read_loops
 from irontree.services.questions.questions import Question, question_of_loop, questions_beside
@@ -273,12 +273,6 @@ def mark_dead_runs(app: App, *, grace: Mapping[str, timedelta] = SOMEBODY_STARTS
         for run in dead:
             mark_ended(client, run, "its process is gone")
     return tuple(f"{run.name}: its process is gone" for run in dead)
-
-
-def put_in_order(app: App, who: str, *, wait_seconds: float = 0) -> None:
-    """Settle and deliver what a crash left undone; any current holder of the driver lock has done so (R9, R11)."""
-    with suppress(Busy), app.driver.hold(f"{who}, catch up", wait_seconds=wait_seconds):
-        catch_up(app)
 
 
 def start_what_waits(app: App) -> tuple[str, ...]:

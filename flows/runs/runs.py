@@ -43,6 +43,7 @@ from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Veri
 from irontree.domain.state import TaskState
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import LOOPBACK_NAMES
+from irontree.flows.server.programs import wake
 from irontree.http_client import Unreachable
 from irontree.services.views.history import page_of_run
 
@@ -220,6 +221,7 @@ def ensure_run(
     )
     if run.parameters != parameters:
         client.update_flow_run(run.id, parameters=dict(parameters))
+    wake()
     return reschedule(client, run.id) if run.state and run.state.is_final() else info_of(run)
 
 
@@ -250,6 +252,7 @@ def reschedule(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
     if run.taken_up or run.state == "SCHEDULED":
         return run
     client.set_flow_run_state(run_id, Scheduled(name="Rescheduled"))
+    wake()
     return state(client, run_id)
 
 

@@ -16,7 +16,19 @@ from typing import IO, Any, cast
 
 from irontree.errors import ServerUnavailable
 from irontree.files import ScratchFolder
-from irontree.flows.server.programs import FINISH, TAIL, TOLD, Program, ended_by, lines_after, size, start, told_in
+from irontree.flows.server.programs import (
+    FINISH,
+    TAIL,
+    TOLD,
+    WAKE,
+    Program,
+    ended_by,
+    lines_after,
+    size,
+    start,
+    told_in,
+    wake,
+)
 from irontree.processes.containers import CREDENTIALS, credentials_in
 from irontree.processes.handing import handing
 
@@ -76,6 +88,10 @@ class Child:
         """Ask the flows to stop after their current step (first Ctrl-C); they check `finish_asked`."""
         self._finish.touch()
 
+    def wake(self) -> None:
+        """Have it look for scheduled runs at once."""
+        wake({WAKE: str(self._wake)})
+
     def stop(self) -> None:
         """End it and all flow processes at once and clean up; the server is not told."""
         self._held.close()  # does nothing the second time: the group's id may have been reused
@@ -84,13 +100,13 @@ class Child:
         """Start it; *held* then ends it and cleans up. Raises OSError."""
         self._log_start = size(self._log)
         self._scratch = held.enter_context(ScratchFolder("serving")).path
-        self._finish = self._scratch / "finish"
+        self._finish, self._wake = self._scratch / "finish", self._scratch / "wake"
         credentials = json.dumps(credentials_in(environment)).encode()
         handed = held.enter_context(handing(lambda _: credentials))
         self._program = start(
             "irontree.flows.serve.serving",
             [str(os.getpid())],
-            environment={**environment, FINISH: str(self._finish), CREDENTIALS: str(handed)},
+            environment={**environment, FINISH: str(self._finish), WAKE: str(self._wake), CREDENTIALS: str(handed)},
             folder=folder,
             log=self._log,
             talk=True,

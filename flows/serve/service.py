@@ -18,8 +18,9 @@ from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.runs.runs import connect
 from irontree.flows.serve.automations import Configured
 from irontree.flows.serve.chores import CHORES, Chore, ChoreRunner, Failures, Say, Watches, go_on
+from irontree.flows.serve.holding import at_rest, held, mark_dead
 from irontree.flows.serve.serving import LIMIT, Served, Serving, close_queue, deployments_of, drop_schedules, open_queue
-from irontree.flows.serve.session import at_rest, held, is_private, mark_dead, settle
+from irontree.flows.serve.session import is_private, settle
 
 # --- The service behind `irontree serve`
 

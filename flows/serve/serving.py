@@ -6,13 +6,14 @@ Why a child and not a thread of the command: docs/decisions/0003-prefect-local-m
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import os
 import platform
 import signal
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -40,21 +41,25 @@ from prefect.schedules import Cron
 from prefect.settings import get_current_settings
 from prefect.utilities.processutils import run_process
 
-from irontree.app import App
+from irontree.app import App, Origin
 from irontree.domain.ids import slugify
 from irontree.domain.settings import Automations
-from irontree.errors import ServerUnavailable
-from irontree.flows.runs.runs import of_repository, tags
+from irontree.errors import IrontreeError, ServerUnavailable, in_words
+from irontree.flows.runs.recovery import take_up
+from irontree.flows.runs.runs import of_repository, tags, url_for
 from irontree.flows.runs.starting import OnServer
 from irontree.flows.serve.child import OF_MANY, Child
 from irontree.flows.serve.documents import about_documents, documents_in
 from irontree.flows.serve.events import wait_no_longer
 from irontree.flows.serve.forking import FORKS, ForkServer
+from irontree.flows.serve.holding import clear_up
 from irontree.flows.serve.naming import named, retire
 from irontree.flows.serve.starts import Starts
 from irontree.flows.serve.taken import TEMPLATE, own_worker, serve_only
-from irontree.flows.server.programs import RUNNER, end_with, keep_short
+from irontree.flows.serve.waking import look_when_woken
+from irontree.flows.server.programs import RUNNER, WAKE, end_with, keep_short
 from irontree.http_client import Unreachable
+from irontree.tasks.stages import app_of
 
 # --- The parent's handle on the child
 
@@ -63,7 +68,7 @@ LIMIT = 4
 """Flow processes per repository: the loop, the issue it waits for, one that was answered meanwhile, and one in which a
 member of the team is asked: while that waits for a step, it keeps none of the others from its place."""
 By = Literal["runner", "worker"]
-"""A Prefect runner takes the runs of one repository, for a terminal; a worker those of many."""
+"""A Prefect runner takes the runs of one repository; a worker those of many. A terminal orders a runner by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ def queue_of(served: Mapping[str, Any]) -> str:
 class Serving:
     """Executes the runs of *deployments*, each in its own process, from construction until `stop`.
 
-    It does so by *child*, which waits for its order, or a new one. Raises ServerUnavailable if none can be started.
+    Raises ServerUnavailable if the process that does so cannot be started.
     """
 
     def __init__(
@@ -106,10 +111,9 @@ class Serving:
         environment: Mapping[str, str],
         folder: Path,
         by: By = "runner",
-        child: Child | None = None,
     ) -> None:
         name = queue_of(asdict(deployments[0])) if by == "runner" else OF_MANY
-        self._child = child or Child(name, environment=environment, folder=folder)
+        self._child = Child(name, environment=environment, folder=folder)
         try:
             self._child.order({"limit": LIMIT, "by": by, "deployments": [asdict(served) for served in deployments]})
         except ServerUnavailable:
@@ -345,6 +349,8 @@ async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[
 
 TIDY_EVERY = 60.0
 REGISTERED_EVERY = 2.0
+NEEDED_AT_ONCE = ("irontree.flows.loop.loop", "irontree.flows.issue.issue")
+"""What a terminal waits for."""
 PREFETCH_SECONDS = 1.0
 """Kept short: a run taken before its time occupies one of the few slots, or begins before its time."""
 
@@ -357,6 +363,7 @@ def run_child() -> None:
     forks = ForkServer() if FORKS else None
     end_with(int(sys.argv[1]), lambda: os.killpg(0, signal.SIGKILL))
     os.environ[RUNNER] = str(os.getpid())
+    importlib.import_module("prefect.runner.server")  # a runner does so as it starts, and somebody waits for it then
     if not (text := sys.stdin.read()):  # whoever started us has ended without an order
         return
     order = json.loads(text)
@@ -366,49 +373,84 @@ def run_child() -> None:
 
 
 async def _execute(order: Mapping[str, Any], forks: ForkServer | None) -> None:
-    serve = _run_worker if order["by"] == "worker" else _run_runner
     wait_no_longer()
-    given = (served["parameters"].get("repository") for served in order["deployments"])
+    given = [order.get("repository"), *(it["parameters"].get("repository") for it in order.get("deployments", ()))]
     runs = OnServer([Path(root) for root in dict.fromkeys(given) if root])
     starts = Starts(forks.run_process if forks else run_process, runs, Path(order["folder"]))
     starter.run_process = starts.run_process  # type: ignore[attr-defined, assignment]
     async with asyncio.TaskGroup() as together:
         if forks:
             together.create_task(await forks.use())
-        together.create_task(serve(order["deployments"], order["limit"]))
+        together.create_task(_serve(order))
 
 
-async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
-    """Execute their runs, at most *limit* at a time."""
+def _serve(order: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
+    match order["by"]:
+        case "terminal":
+            app = app_of(order["repository"], origin=Origin("irontree"))
+            begin = partial(_begin, app, loop_id=order["loop"], private=order["private"])
+            return _run_runner([asdict(served) for served in deployments_of(app)], LIMIT, begin)
+        case "worker":
+            return _run_worker(order["deployments"], order["limit"])
+        case _:
+            return _run_runner(order["deployments"], order["limit"])
+
+
+def _begin(app: App, *, loop_id: str | None, private: bool) -> Mapping[str, str]:
+    """Clear up, then set the terminal's loop going: the page of its run, or why that cannot be."""
+    try:
+        clear_up(app, private=private)
+        run = take_up(app, loop_id) if loop_id else None
+    except IrontreeError as error:
+        return {"refused": in_words(error)}
+    return {"page": url_for(run.id) if run else ""}
+
+
+async def _run_runner(
+    deployments: list[dict[str, Any]], limit: int, begin: Callable[[], Mapping[str, str]] | None = None
+) -> None:
+    """Execute their runs, at most *limit* at a time.
+
+    *begin* is called once those of loops and issues are registered, and the parent told what it says; the others
+    follow when the server has less to do.
+    """
     runner = Runner(
         query_seconds=get_current_settings().worker.query_seconds,
         prefetch_seconds=PREFETCH_SECONDS,
         limit=limit,
         pause_on_shutdown=False,
     )
-    add = partial(register, deployments, queue_limit=limit, add=runner.aadd_deployment)
-    _report(ids := await add())
+    add = partial(register, queue_limit=limit, add=runner.aadd_deployment)
+    ids = await add([it for it in deployments if not begin or it["entrypoint"] in NEEDED_AT_ONCE])
+    _report(await asyncio.to_thread(begin) if begin else ids)
     async with asyncio.TaskGroup() as together:
-        together.create_task(_every(REGISTERED_EVERY, partial(_stay_registered, ids, add)))
+        together.create_task(_every(REGISTERED_EVERY, partial(_stay_registered, deployments, ids, add)))
+        together.create_task(look_when_woken(Path(os.environ[WAKE]), partial(_look, runner)))
         await runner.start()
+
+
+async def _look(runner: Runner) -> None:
+    """Take up the runs that are due, beside the looks that the runner takes from time to time."""
+    with suppress(Unreachable, PrefectHTTPStatusError):
+        await runner._get_and_submit_flow_runs()  # type: ignore[no-untyped-call]  # noqa: SLF001
 
 
 async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
     """Execute the runs in their queues, at most *limit* per queue, which the queues enforce."""
-    add = partial(register, deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
-    _report(ids := await add())
+    add = partial(register, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
+    _report(ids := await add(deployments))
     queues = sorted({queue_of(served) for served in deployments})
     worker = own_worker(POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS)
     async with asyncio.TaskGroup() as together:
         # Scheduled runs would pile up while a loop and its issues occupy the slots for hours.
         together.create_task(_every(TIDY_EVERY, lambda client: drop_missed(client, ids.values())))
-        together.create_task(_every(REGISTERED_EVERY, partial(_stay_registered, ids, add)))
+        together.create_task(_every(REGISTERED_EVERY, partial(_stay_registered, deployments, ids, add)))
         await worker.start()
 
 
-def _report(deployments: Mapping[str, UUID]) -> None:
-    """Tell the parent that we are ready; from here on stdout is the log, for the flow processes' output."""
-    sys.stdout.write(json.dumps(deployments, default=str) + "\n")
+def _report(answer: Mapping[str, Any]) -> None:
+    """Tell the parent that we are ready, with that answer; from here on stdout is the log, for what flows print."""
+    sys.stdout.write(json.dumps(answer, default=str) + "\n")
     sys.stdout.flush()
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
@@ -423,13 +465,17 @@ async def _every(seconds: float, do: Callable[[PrefectClient], Awaitable[None]])
 
 
 async def _stay_registered(
-    ids: dict[str, UUID], add: Callable[[], Awaitable[dict[str, UUID]]], client: PrefectClient
+    deployments: Sequence[Mapping[str, Any]],
+    ids: dict[str, UUID],
+    add: Callable[[Sequence[Mapping[str, Any]]], Awaitable[dict[str, UUID]]],
+    client: PrefectClient,
 ) -> None:
-    """Register anew on a server whose database was made anew; *ids* are then the new ones."""
-    try:
+    """Register those that are not yet, and all anew on a server whose database was made anew; *ids* are then theirs."""
+    with suppress(ObjectNotFound):
         await client.read_deployment(next(iter(ids.values())))
-    except ObjectNotFound:
-        ids.update(await add())
+        if len(ids) == len(deployments):
+            return
+    ids.update(await add(deployments))
 
 
 if __name__ == "__main__":

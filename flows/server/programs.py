@@ -159,6 +159,23 @@ def finish_asked(environ: Mapping[str, str] = os.environ) -> bool:
     return FINISH in environ and Path(environ[FINISH]).exists()
 
 
+# --- Scheduled runs, for which whoever takes them up need not look
+
+
+WAKE = "IRONTREE__WAKE"
+"""The path of a pipe by which our own process that serves the deployment hears of a run."""
+
+
+def wake(environ: Mapping[str, str] = os.environ) -> None:
+    """Have the process that serves the flows look for scheduled runs now, and not with its next look."""
+    with suppress(OSError):  # nobody serves here, or is woken more often than he can look
+        pipe = os.open(environ.get(WAKE, ""), os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            os.write(pipe, b"!")
+        finally:
+            os.close(pipe)
+
+
 # --- The beginning of a flow, which its process and whoever started it agree on
 
 

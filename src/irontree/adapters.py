@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from irontree.agents import as_called, open_agent
+from irontree.agents.registry import as_called, open_agent
 from irontree.app import Preferences, SystemClock
 from irontree.checks.shell import ShellCheckRunner
 from irontree.config import Config
@@ -19,7 +19,7 @@ from irontree.domain.settings import SHOWN_IN_FULL, default_remote
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.forges import ForgeSettings, Location, connect, location_of
 from irontree.ports import CheckRunner, CodingAgent, Forge, Places
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.processes.containers import without_credentials
 from irontree.processes.running import capture
 from irontree.repository import GitRepository

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from irontree.app import App, NoProgress, Origin, SystemClock
+from irontree.domain.child import Child
 from irontree.domain.text import few, secret_values, shell_path
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.files import close_folder
-from irontree.ports import Cancellation, Child, Progress, Renderer, WorkflowRuns
-from irontree.processes import ChildProcesses
+from irontree.ports import Cancellation, Progress, Renderer, WorkflowRuns
+from irontree.processes.children import ChildProcesses
 from irontree.processes.places import Places
 from irontree.repository import GitRepository, open_repository
 from irontree.repository.checkout import committed_state

@@ -155,23 +155,6 @@ class RunLock(Protocol):
         """Its holder, in words, if another tool or host wrote it less than the stale threshold ago."""
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
-    """A recorded program that we started. Equal *boot* and *started* mean that *pid* is still the same process."""
-
-    pid: int
-    pgid: int
-    started: str
-    boot: str
-    mark: str
-    command: str
-    owner: int = 0
-    """The process that started it; *owner_started* tells whether it is still the same one."""
-    owner_started: str = ""
-    engine: str = ""
-    """What confines it: `bubblewrap`, or the engine of a container that is named after the mark; empty for nothing."""
-
-
 class Children(Protocol):
     """The processes that an earlier driver of this repository left behind (R3)."""
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from irontree.agents import open_agent
+from irontree.agents.registry import open_agent
 from irontree.domain.permissions import PermissionRule
 from irontree.ports import AgentResult, AgentTask
 from tests.support.model_api import CONTENT, MADE, WORDS, model_api

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from irontree.agents import as_called, open_agent
+from irontree.agents.registry import as_called, open_agent
 from irontree.domain.attempt import AttemptEvidence, outcome_of
 from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import KNOWN_AGENTS

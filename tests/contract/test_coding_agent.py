@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.agents import open_agent
+from irontree.agents.registry import open_agent
 from irontree.agents.scripted import ScriptedAgent, idles, writes
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentResult, AgentTask

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from irontree.domain.child import Child
 from irontree.errors import EnvironmentRefused
-from irontree.ports import Child
 from irontree.processes.containers import Engine, container_name
 from irontree.processes.family import ProcessLimits
 from tests.support.containers import ABSENT, Place, bubblewrap_place, fake_place, real_place
@@ -26,7 +26,7 @@ DRIVER = """
 import dataclasses, json, os, sys
 from pathlib import Path
 from irontree.domain.places import PlaceSpec
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.processes.family import ProcessLimits
 
 class FileRegistry:

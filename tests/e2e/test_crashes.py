@@ -44,8 +44,8 @@ def session(held, witness, state_folder, environment):
     """A terminal that follows the loop; its agent is at work."""
     loop_id = held.toy.authorise()
     with TerminalSession(held.toy.app, environment=environment, folder=state_folder) as session:
-        session.wait_ready()
-        session.set_going(loop_id)
+        session.begin()
+        session.runs.set_going(loop_id)
         witness.wait_until_held()
         yield session, loop_id
 
@@ -103,7 +103,7 @@ def test_the_run_of_the_loop_is_cancelled_in_the_browser(held, session, witness,
     assert held.toy.loop(loop_id).entity.halt_reason == "blocked"
     assert held.toy.events() == ["task_published", "run_started", "run_interrupted"]
     assert start_what_waits(held.toy.app) == ()
-    terminal.set_going(loop_id)
+    terminal.runs.set_going(loop_id)
     assert follower(held.toy.app, terminal, loop_id).follow() == "completed"
     terminal.come_to_rest()
     assert faults(held.toy.app) == []
@@ -131,14 +131,14 @@ def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_o
     terminal, loop_id = session
     os.kill(terminal._serving._program.pid, signal.SIGKILL)
     witness.wait_until_all_are_gone()
-    with pytest.raises(ServerUnavailable, match="has ended") as refusal:
+    with pytest.raises(ServerUnavailable, match="was killed by SIGKILL") as refusal:
         follower(held.toy.app, terminal, loop_id).follow()
     assert f"irontree resume {loop_id}" in refusal.value.remedy
     assert runs.taken_up(client, held.toy.id) != ()
     terminal.__exit__(None, None, None)
     assert runs.taken_up(client, held.toy.id) == ()
     with TerminalSession(held.toy.app, environment=environment, folder=state_folder) as another:
-        another.wait_ready()
+        another.begin()
         assert another.serves
         assert follow(held.toy.app, another, loop_id)[0] == "completed"
     assert ends_as(held.toy, undisturbed)

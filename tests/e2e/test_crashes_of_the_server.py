@@ -59,8 +59,8 @@ def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_p
         held = Held(tmp_path, client, witness)
         loop_id = held.toy.authorise()
         with TerminalSession(held.toy.app, environment=environment, folder=state_folder) as session:
-            session.wait_ready()
-            session.set_going(loop_id)
+            session.begin()
+            session.runs.set_going(loop_id)
             witness.wait_until_held()
             kill_server(state_folder)
             held.release()

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from irontree.agents import open_agent
+from irontree.agents.registry import open_agent
 from irontree.agents.transcript import LOG_BYTES
-from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.places import OPEN
 from irontree.domain.plan import AgentSpec
+from irontree.domain.text import TRUNCATION_MARKER
 from irontree.ports import AgentTask
-from irontree.processes import KEEP_BYTES, ChildProcesses
+from irontree.processes.children import KEEP_BYTES, ChildProcesses
 from irontree.processes.family import LARGEST_FILE, ProcessLimits, family
 from irontree.processes.running import MOST_PROCESSES
 from tests.support.containers import bubblewrap_place

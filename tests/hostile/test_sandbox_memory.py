@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from irontree.domain.places import OPEN
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.processes.family import ProcessLimits
 from tests.support.containers import bubblewrap_place
 from tests.support.nobody import as_nobody, needs_root

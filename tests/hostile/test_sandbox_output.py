@@ -7,14 +7,14 @@ import os
 
 import pytest
 
-from irontree.agents import open_agent
+from irontree.agents.registry import open_agent
 from irontree.agents.transcript import SUMMARY_BYTES, BoundedLog
 from irontree.checks.shell import ShellCheckRunner
-from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.places import OPEN
 from irontree.domain.plan import AgentSpec, Shell
+from irontree.domain.text import TRUNCATION_MARKER
 from irontree.ports import AgentTask
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.processes.redaction import Redaction
 from irontree.processes.running import LONGEST_LINE, LineSplitter
 from tests.support.containers import bubblewrap_place

@@ -46,7 +46,7 @@ def follower(app: App, session: TerminalSession, loop_id: str, *answers: str) ->
 
 def follow(app: App, session: TerminalSession, loop_id: str, *answers: str) -> tuple[str, ListScreen]:
     """Set the loop going and follow it; how it ended, and what was said."""
-    session.set_going(loop_id)
+    session.runs.set_going(loop_id)
     made = follower(app, session, loop_id, *answers)
     ended = made.follow()
     session.come_to_rest()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from irontree.domain.state import Phase
-from irontree.flows.runs.recovery import put_in_order, take_up, wake_overtaken
+from irontree.flows.runs.recovery import take_up, wake_overtaken
 from irontree.services.answers.answers import ANSWERING
+from irontree.services.execution.steps import put_in_order
 from irontree.services.questions.questions import open_questions
 from irontree.services.record import read_world
 from tests.prefect.toys import AGENT, FRIENDLY, GREETING, Toy, make_toy, served, wait_until

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ def open_session(state_folder, environment):
         with TerminalSession(
             app, environment=environment, folder=state_folder, comments_every=timedelta(seconds=0.5)
         ) as session:
-            session.wait_ready()
+            session.begin()
             yield session
 
     return open_session
@@ -53,7 +54,7 @@ def test_two_folders_and_a_viewer_at_once_each_see_their_own_loop_to_its_goal(tm
     loops = {toy: toy.authorise() for toy in (first, second)}
     with open_session(first.app) as one, open_session(second.app) as two, open_session(first.app) as viewer:
         assert [session.serves for session in (one, two, viewer)] == [True, True, False]
-        two.set_going(loops[second])
+        two.runs.set_going(loops[second])
         ended, screen = follow(first.app, one, loops[first], "issue-3=accept:pretty")
         assert ended == "completed"
         assert follow(second.app, two, loops[second], "issue-1=send-back:longer", "issue-1=accept")[0] == "completed"
@@ -118,8 +119,45 @@ def test_a_choice_that_a_form_does_not_offer_is_refused_with_those_that_it_offer
         assert follow(toy.app, session, loop_id)[0] == "halted"
         asked_about = next_step(toy.app, 1, loop_id)
         with pytest.raises(AnswerRefused, match="“allow” is not offered") as refusal:
-            session.answer(asked_about, Answer("allow", "Ada"), session.asked(asked_about))
+            session.runs.answer(asked_about, Answer("allow", "Ada"), session.runs.asked(asked_about))
     assert refusal.value.remedy == "One of: accept, reject, skip, stop."
+
+
+def test_a_terminal_begins_with_its_loop_and_serves_the_rest_a_little_later(
+    tmp_path, client, state_folder, environment
+):
+    """Whoever waits for the first attempt waits for two of the five deployments; a run left by the dead is cleared."""
+    toy = make_toy(tmp_path, client, GREETING)
+    loop_id = toy.authorise()
+    with TerminalSession(toy.app, environment=environment, folder=state_folder) as session:
+        page = session.begin(loop_id)
+        assert page == session.runs.url(session.runs.run_of_loop(loop_id).id)
+        wait_until(lambda: len(client.read_deployments(deployment_filter=runs.of_repository(toy.id))) == 5)
+        assert follower(toy.app, session, loop_id).follow() == "completed"
+        session.come_to_rest()
+
+
+def test_a_terminal_that_ends_begins_to_poll_no_comments(tmp_path, client, state_folder, environment):
+    """It begins when the server is first asked something, which may be whether all is at rest."""
+    toy = make_toy(tmp_path, client, GREETING)
+    with TerminalSession(toy.app, environment=environment, folder=state_folder) as session:
+        session.begin()
+        session.finish()
+        assert session.runs.at_rest()
+        assert "comments" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_runs_that_others_start_and_answers_typed_here_wait_for_no_next_look(
+    tmp_path, client, state_folder, environment
+):
+    """Here whoever takes up runs looks every ten minutes, but for the first time."""
+    toy = make_toy(tmp_path, client, FRIENDLY)
+    loop_id = toy.authorise()
+    seldom = environment | {"PREFECT_WORKER_QUERY_SECONDS": "600"}
+    with TerminalSession(toy.app, environment=seldom, folder=state_folder) as session:
+        session.begin(loop_id)
+        assert follower(toy.app, session, loop_id, "issue-1=send-back:longer", "issue-1=accept").follow() == "completed"
+        session.come_to_rest()
 
 
 @dataclass

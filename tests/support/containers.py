@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from irontree.domain.places import OPEN, ContainerSpec, PlaceSpec
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.processes.places import Places
 from tests.support.processes import MemoryRegistry
 

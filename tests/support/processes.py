@@ -7,8 +7,8 @@ import select
 import threading
 from pathlib import Path
 
-from irontree.ports import Child
-from irontree.processes import ChildProcesses
+from irontree.domain.child import Child
+from irontree.processes.children import ChildProcesses
 from irontree.processes.family import ProcessLimits
 
 PATIENCE_SECONDS = 30

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.ports import Committed
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.repository import GitRepository, open_repository
 from irontree.repository.workspace import GitWorkspace
 from tests.support.processes import children as new_children

@@ -97,9 +97,7 @@ def test_the_approval_names_the_members_of_a_team_and_what_they_see():
     )
     reviewer = Member(name="sceptic", command=("doubt",), role="reviewer", account="sceptic-bot")
     shown = approval_shown(policy=policy(ORDINARY).model_copy(update={"team": (author, reviewer)}))
-    assert (
-        "- Author `coder` (Wu), of tasks of type bug, docs in place of that agent: `code --quick`, at most 360" in shown
-    )
+    assert "- Author `coder` (Wu), in place of that agent for tasks of type bug, docs: `code --quick`, at most" in shown
     assert "- coder sees these variables of yours: `KEY`" in shown
     assert "- Reviewer `sceptic`, of all tasks, once the checks have passed: `doubt`, at most 3600 s" in shown
     assert "what the account `sceptic-bot` says on the forge is no answer and no command" in shown

@@ -49,19 +49,20 @@ SERVICES = (
 FLOWS = ("server", "runs", "gate", "serve")
 
 LATE_IMPORTERS = {
-    "src/irontree/agents/__init__.py",  # adapters, by name
+    "src/irontree/agents/registry.py",  # adapters, by name
     "src/irontree/repository/git.py",  # GitPython, with the first question
     "src/irontree/domain/documents.py",  # few documents are workflow files, and few plans hold one
     "src/irontree/services/views/workflow_run.py",
     "src/irontree/bootstrap.py",  # the template engine, and adapters by the configuration
     "src/irontree/forges/github_client.py",  # the HTTP client, with the first log
     "tasks/stages.py",  # blocks
+    "flows/serve/session.py",  # Prefect, with the first question to the server
 }
 ONE_IMPORTER = (
     *("acp", "anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "playwright", "ruamel", "yaml"),
 )
 MAY_START_PROGRAMS = {
-    "irontree.processes": "agents, checks and git: own process group, limits, cancel, cleaned environment",
+    "irontree.processes.children": "agents, checks and git: own process group, limits, cancel, cleaned environment",
     "irontree.processes.relay": "the program that is recorded, inside the recorded child that we are ourselves",
     "irontree.processes.running": "the children themselves, behind their gate",
     "irontree.flows.server.programs": "our own server and runner, which outlive the command",

@@ -14,11 +14,12 @@ import pytest
 
 from irontree.cli.main import verb_parser
 from irontree.config import Config
-from irontree.domain.checks import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER
+from irontree.domain.checks import HEAD_LINES, TAIL_LINES
 from irontree.domain.events import IssueEvent
 from irontree.domain.halt import CONCERN_ALL, CONCERN_ONE_ISSUE
 from irontree.domain.loop import BUDGET_PER_TASK, MIN_BUDGET, TRANSITIONS_KEPT, LoopEntity
 from irontree.domain.meta import Meta
+from irontree.domain.text import TRUNCATION_MARKER
 from irontree.domain.values import Section
 from irontree.flows.serve.serving import FLOWS, SCHEDULES, TEAM_FLOWS
 from irontree.repository.backup import KEPT, LOG_REF

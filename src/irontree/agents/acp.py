@@ -25,7 +25,7 @@ from irontree.domain.permissions import PermissionRule, ToolRequest, denials
 from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
-from irontree.processes import ChildProcesses, Completed
+from irontree.processes.children import ChildProcesses, Completed
 from irontree.processes.family import ProcessLimits
 
 _INITIALIZE, _NEW_SESSION, _PROMPT = range(3)

@@ -24,17 +24,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from irontree.agents import as_called
 from irontree.agents.presets import PRESETS
 from irontree.agents.presets.preset import UNKNOWN, Preset
 from irontree.agents.reading import AgentReading, UsageMeter
+from irontree.agents.registry import as_called
 from irontree.agents.transcript import OutputReader, Surroundings, Transcript, begin, filled
 from irontree.app import SystemClock
 from irontree.domain.attempt import Claim
 from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
-from irontree.processes import ChildProcesses, Completed
+from irontree.processes.children import ChildProcesses, Completed
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import capture

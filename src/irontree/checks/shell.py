@@ -29,7 +29,7 @@ from irontree.domain.workflow.step import Artifact, Browser, Command
 from irontree.domain.workflow.verify import Outcome
 from irontree.files import ScratchFolder, read_beneath, read_bytes
 from irontree.ports import Cancellation, Progress
-from irontree.processes import ChildProcesses, Unrecorded
+from irontree.processes.children import ChildProcesses, Unrecorded
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.family import SHELL, ProcessLimits
 

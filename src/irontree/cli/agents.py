@@ -9,10 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from irontree.agents.presets import PRESETS
-from irontree.agents.presets.preset import Preset
 from irontree.agents.recordings import Recording, record, replay
 from irontree.app import App
 from irontree.cli.context import Context, Verb
@@ -20,9 +18,11 @@ from irontree.cli.output import Cell, Table, TextLines, next_commands
 from irontree.cli.parser import JSON, OK, UsageError, argument, command_line
 from irontree.domain.agent_requests import again
 from irontree.errors import ConfigRefused, EnvironmentRefused
-from irontree.processes.containers import scrubbed_environment
 from irontree.processes.running import capture
 from irontree.services.work.standing import require_request
+
+if TYPE_CHECKING:  # `replay` is an agent, which is started for each attempt, and needs to know of no other
+    from irontree.agents.presets.preset import Preset
 
 VERSION_SECONDS: Final = 20
 _VERSION: Final = re.compile(r"\d+\.\d+(?:[.+-]\w+)*")
@@ -41,11 +41,15 @@ class AgentInstallation:
 
 def look_for_all(environment: Mapping[str, str]) -> tuple[AgentInstallation, ...]:
     """Every known agent, in the table's order; installed ones are asked for their version."""
+    from irontree.agents.presets import PRESETS
+
     with ThreadPoolExecutor() as pool:  # each takes a second to start
         return tuple(pool.map(lambda preset: _look_for(preset, environment), PRESETS.values()))
 
 
 def _look_for(preset: Preset, environment: Mapping[str, str]) -> AgentInstallation:
+    from irontree.processes.containers import scrubbed_environment
+
     path = shutil.which(preset.program, path=environment.get("PATH", os.defpath))
     version = _version(path, {**scrubbed_environment(environment), **preset.settings}) if path else None
     return AgentInstallation(preset, path, version, preset.signed_in_here(environment, preset.variables))
@@ -62,6 +66,8 @@ def _version(path: str, environment: Mapping[str, str]) -> str | None:
 
 def installed(programs: Collection[str]) -> tuple[Preset, ...]:
     """The known agents among *programs* (names on PATH), in the table's order."""
+    from irontree.agents.presets import PRESETS
+
     return tuple(preset for preset in PRESETS.values() if preset.program in programs)
 
 

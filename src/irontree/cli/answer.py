@@ -132,6 +132,11 @@ def _made(shown: str, begin: str, choice: Choice, rest: str, question: Question 
     if needed is None:
         if choice.needs and rest in ("", _EXAMPLE["note"]):
             raise _incomplete(shown, begin, choice, "note", question)
+        if question and choice.spoken and rest.partition(":")[0].strip().isdecimal():
+            raise AnswerRefused(
+                f"{shown}: “{question.rule.title}” allows no number of attempts, and a number is no note",
+                remedy=f"`{begin}{choice.typed}` goes on; `{begin}{choice.typed}:NOTE` with a note in words",
+            )
         return Answer(choice.name, by="", note=rest)
     value, _, note = rest.partition(":")
     if choice.name == "extend" and amount_of(value):

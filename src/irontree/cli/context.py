@@ -14,16 +14,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from irontree.app import App, Origin
 from irontree.cli.console import Console
 from irontree.cli.parser import Declaration
-from irontree.domain.ids import typed_issue
-from irontree.domain.state import TaskState
 from irontree.domain.text import shell_word, suggestion
 from irontree.errors import NotEligible
-from irontree.ports import Cancellation
-from irontree.services.record import World
+
+if TYPE_CHECKING:  # `irontree agents replay` opens no repository, and starts for each attempt
+    from irontree.app import App
+    from irontree.domain.state import TaskState
+    from irontree.ports import Cancellation
+    from irontree.services.record import World
 
 
 class Verb:
@@ -52,12 +54,14 @@ class Context:
 
     def look(self) -> App:
         """The ports of the repository for read-only use: git is not asked for the user's name."""
+        from irontree.app import Origin
         from irontree.bootstrap import open_app
 
         return open_app(self.folder, origin=Origin(actor=""), progress=self.console)
 
     def open(self, *, cancel: Cancellation | None = None) -> App:
         """The ports of the repository, on behalf of the user; raises what `bootstrap.open_app` raises."""
+        from irontree.app import Origin
         from irontree.bootstrap import open_app
 
         app = open_app(self.folder, origin=Origin(actor=""), cancel=cancel, progress=self.console)
@@ -104,11 +108,16 @@ def program_for(root: Path | None) -> str:
     """
     if root is None:
         return "irontree"
-    program, here = this_program(), Path.cwd()
+    place = place_of(root)
+    return f"{this_program()} -C {shell_word(place)}" if place else this_program()
+
+
+def place_of(root: Path) -> str:
+    """The folder *root* as it is typed here; empty if this is it."""
+    here = Path.cwd()
     if here == root:
-        return program
-    place = os.path.relpath(root, here) if here.is_relative_to(root) else str(root)
-    return f"{program} -C {shell_word(place)}"
+        return ""
+    return os.path.relpath(root, here) if here.is_relative_to(root) else str(root)
 
 
 def as_typed_here(text: str, verbs: Iterable[str], folder: Path) -> str:
@@ -129,6 +138,8 @@ def find_issue(world: World, text: str) -> TaskState:
 
 def find_number(world: World, text: str) -> int:
     """Its number, even if its log cannot be read; raises NotEligible for an unknown key."""
+    from irontree.domain.ids import typed_issue
+
     number = typed_issue(text)
     if number is not None:
         return number

@@ -26,6 +26,7 @@ from irontree.domain.text import few, one_line, shell_path, shell_word
 from irontree.domain.values import short_sha
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.serve.child import Child
+from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.connection import (
     adopt,
     chosen_api_url,
@@ -35,6 +36,7 @@ from irontree.flows.server.connection import (
 )
 from irontree.flows.server.links import link_on
 from irontree.flows.server.private import LocalServer
+from irontree.services.execution.steps import put_in_order
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import left_out, read_loop, read_loops
 from irontree.services.proposals.approval import approval_text
@@ -48,7 +50,6 @@ from irontree.services.views.overview import SERVING, SKIPPED, IssueRow, overvie
 
 if TYPE_CHECKING:
     from irontree.cli.follow import PlainScreen, RichScreen, ShownSoFar
-    from irontree.flows.serve.session import TerminalSession
 
 
 APPROVE: Final = argument("--approve", metavar="NAME", help="approve exactly what has this name, for scripts")
@@ -236,17 +237,13 @@ class Drive:
         shown, began = Shown.all_of(self.app, loop_id), time.monotonic()  # others work during the wait too
         self._tell_left_out(loop_id)
         self._say("Waiting for the Prefect server ...")
-        if not self.detach:
-            self.server.start(self.app)
-        adopt(self.server.expected_environment(), self.server.folder)
         if self.detach:
             return self._leave_to_worker(loop_id)
-        from irontree.flows.serve.session import TerminalSession as Session  # imports Prefect: its settings come first
-
-        environment = self.server.environment()
+        self.server.start(self.app)
+        if any(state.is_proposed for state in read_world(self.app).states.values()):
+            put_in_order(self.app, f"loop {loop_id}")  # nobody is asked about a request that is merged by now
         while True:
-            child = self.server.take_child()
-            with Session(self.app, environment=environment, folder=self.server.folder, child=child) as session:
+            with self._session() as session:
                 self._pass_on()
                 status = self._follow(session, loop_id, shown, began)
                 self._pass_on()
@@ -261,6 +258,11 @@ class Drive:
                 return self._ending(loop_id, status)
             began, self.shoot = time.monotonic(), None
             self._say("\nShot the flows in the middle of that (SIGKILL). Starting again ...")
+
+    def _session(self) -> TerminalSession:
+        environment, folder = self.server.environment(), self.server.folder
+        child, adopting = self.server.take_child(), partial(adopt, environment, folder)
+        return TerminalSession(self.app, environment=environment, folder=folder, child=child, adopt=adopting)
 
     def _tell_left_out(self, loop_id: str) -> None:
         """Say what of the checkout work starts without, for it goes by what is committed (decision 0021)."""
@@ -277,22 +279,12 @@ class Drive:
             self._say(said)
 
     def _begin(self, session: TerminalSession, loop_id: str, began: float) -> None:
-        from irontree.flows.runs.recovery import close_overtaken, put_in_order
-        from irontree.flows.runs.requests import start_requests
-
         if not session.serves:
             self._say(f"{session.served_by} serves the flows; this terminal looks on.")
-        session.wait_ready()
-        if any(state.is_proposed for state in read_world(self.app).states.values()):
-            put_in_order(self.app, f"loop {loop_id}")  # nobody is asked about a request that is merged by now
-        run = session.set_going(loop_id)
+        page = session.begin(loop_id)
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
-        close_overtaken(self.app)
-        start_requests(self.app)
-        if run:
-            self._say(
-                f"Watch it in the browser: {link_on(self.console.out, session.url(run.id), self.server.folder)}\n"
-            )
+        if page:
+            self._say(f"Watch it in the browser: {link_on(self.console.out, page, self.server.folder)}\n")
 
     def _follow(self, session: TerminalSession, loop_id: str, shown: ShownSoFar, began: float) -> str:
         """Follow the loop; returns its status, `left`, `stopped` or `viewed` (Ctrl-C), `called off`, or `shot`."""
@@ -365,6 +357,7 @@ class Drive:
             self._say(f"The work is on {there}: git log {shell_word(f'{publish.merge_into}..{there}')}")
 
     def _leave_to_worker(self, loop_id: str) -> int:
+        adopt(self.server.expected_environment(), self.server.folder)
         from irontree.flows.runs.recovery import close_overtaken, start_loop
         from irontree.flows.runs.runs import url_for
 

@@ -310,6 +310,7 @@ class Follower:
     _left: bool = False
     _crashes: int = 0
     _look_after_at: float = 0
+    _has_looked_after: bool = False
 
     def follow(self) -> str:
         """Follow until the loop ends or waits for a user who is not here; returns its status once all is shown.
@@ -346,7 +347,7 @@ class Follower:
             return "left" if self._left else "halted"
         if time.monotonic() < self._look_after_at:
             return None
-        self._look_after_at = time.monotonic() + self.look_after_every
+        self._look_after_at, self._has_looked_after = time.monotonic() + self.look_after_every, True
         return self._look_after()
 
     def catch_up(self) -> None:
@@ -358,6 +359,8 @@ class Follower:
             self.screen.say(text)
             self.shown.streams[stream] = max(sequence, self.shown.streams[stream])
         loop = read_loop(self.app, self.loop_id)
+        if lines and not self._has_looked_after:
+            self._look_after_at = 0  # to ask the server takes a second for the first time: best while an agent works
         if lines:
             self._list_steps(world, loop.keys)
             self._warn_of_budgets(world)
@@ -413,7 +416,7 @@ class Follower:
 
     def _answer(self, question: Question) -> bool:
         """Answer the open question; `False` if it cannot be answered here."""
-        asked = self.session.asked(question)
+        asked = self.session.runs.asked(question)
         if asked is None or asked.key in self._answered:
             return True
         try:
@@ -430,14 +433,14 @@ class Follower:
 
     def _ask(self, question: Question, asked: FormQuestion) -> Answer | None:
         try:
-            url = self.session.url(asked.run_id)
+            url = self.session.runs.url(asked.run_id)
             return self.screen.ask(question, asked, url, lambda: self._question() == question)
         except KeyboardInterrupt:
             self._left = True
             return None
 
     def _give(self, question: Question, answer: Answer, asked: FormQuestion) -> None:
-        self.session.answer(question, answer, asked)
+        self.session.runs.answer(question, answer, asked)
         self._answered.add(asked.key)
         note = f" (“{answer.note}”)" if answer.note else ""
         self.screen.say(f"Answered: {question.typed(answer.choice)}{note}")
@@ -468,15 +471,15 @@ class Follower:
             ended = self.session.how_it_ended()
             raise ServerUnavailable(f"the process that serves the flows {ended}", remedy=self._go_on_hint())
         if self._stopping:
-            return "stopped" if self.session.at_rest() and read_loop(self.app, self.loop_id).is_open else None
-        run = self.session.run_of_loop(self.loop_id)
+            return "stopped" if self.session.runs.at_rest() and read_loop(self.app, self.loop_id).is_open else None
+        run = self.session.runs.run_of_loop(self.loop_id)
         if run and run.cancelled:
             return "called off"
         running = read_loop(self.app, self.loop_id).entity.status == "running"
         if running and run and run.final:
             return self._look_after_end(run)
         if run is None or not running:
-            self.session.set_going(self.loop_id)
+            self.session.runs.set_going(self.loop_id)
         return None
 
     def _look_after_end(self, run: RunInfo) -> str | None:
@@ -487,7 +490,7 @@ class Follower:
         if run.state != "CRASHED" or self._crashes > CRASHES:
             raise ServerUnavailable(f"the loop's run ended: {run.state_name}. {run.message}", remedy=self._go_on_hint())
         self.screen.say("The loop's process died; starting it again.")
-        self.session.set_going(self.loop_id)
+        self.session.runs.set_going(self.loop_id)
         return None
 
     def _go_on_hint(self) -> str:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from irontree.adapters import ask_program
 from irontree.app import SystemClock
 from irontree.bootstrap import open_set_aside, require_log, require_settled
-from irontree.cli.context import Context, Verb
+from irontree.cli.context import Context, Verb, place_of
 from irontree.cli.init_proposals import (
     GITHUB,
     LEFT_BEHIND,
@@ -38,6 +38,7 @@ from irontree.config import Config
 from irontree.config_file import load_config, write_config
 from irontree.domain.plan import KNOWN_AGENTS
 from irontree.domain.settings import default_remote
+from irontree.domain.text import shell_path, shell_word
 from irontree.errors import EnvironmentRefused
 from irontree.files import Disk
 from irontree.forges import Location, location_of
@@ -194,7 +195,9 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         is_new,
         changes,
         left,
-        next=_AFTER_RESTORING if backup is not None else tuple(next_lines(config, facts, is_committed=is_committed)),
+        next=_AFTER_RESTORING
+        if backup is not None
+        else tuple(next_lines(config, facts, is_committed=is_committed, place=place_of(git.root))),
         restored=restored,
         forge=access_line(about) if about else "",
         local="" if about else why_local(facts),
@@ -289,15 +292,20 @@ def _adopt(git: GitRepository) -> Iterator[str]:
 # --- what is said -------------------------------------------------------------------------------------------
 
 
-def next_lines(config: Config, facts: Facts, *, is_committed: bool) -> Iterator[str]:
-    """What to type next; *is_committed* says whether the last commit has the configuration unchanged."""
+def next_lines(config: Config, facts: Facts, *, is_committed: bool, place: str) -> Iterator[str]:
+    """What to type next, with the repository at *place*, if not here.
+
+    *is_committed* says whether the last commit has the configuration unchanged.
+    """
+    folder = Path(place)
     if lacks_agent(config):
-        yield "${EDITOR:-vi} .mino/config.yml   # name an agent under agent.command"
+        yield f"${{EDITOR:-vi}} {shell_path(str(folder / '.mino/config.yml'))}   # name an agent under agent.command"
     if not is_committed:
-        push = " && git push" if facts.remotes else ""
-        yield f"git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'{push}"
-    if not Path("SPEC.md").exists():
-        yield "irontree example > SPEC.md   # then edit it"
+        git = f"git -C {shell_word(place)}" if place else "git"
+        push = f" && {git} push" if facts.remotes else ""
+        yield f"{git} add .mino/.gitignore .mino/config.yml && {git} commit -m 'Set up irontree'{push}"
+    if "SPEC.md" not in facts.files:
+        yield f"irontree example > {shell_path(str(folder / 'SPEC.md'))}   # then edit it"
     yield "irontree doctor --run # try the commands"
     yield "irontree task SPEC.md"
 

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from irontree.domain.command_lines import is_trivial
 from irontree.domain.plan import Criterion, DetectionRow, ExecutionPolicy, PlanNode, Shell, canonical_digest
-from irontree.domain.text import ENDED_ESCAPES
+from irontree.domain.text import ENDED_ESCAPES, TRUNCATION_MARKER
 from irontree.domain.values import CodeRef, Value
 from irontree.domain.workflow.step import Artifact, Browser, Command, Review, StepCheck
 
@@ -75,7 +75,6 @@ _REVIEW: Final = "review: "
 
 HEAD_LINES = 50
 TAIL_LINES = 20
-TRUNCATION_MARKER = "...(truncated)..."
 # Lines can be of any length, and an event that quotes them must stay readable: 64 KiB, escapes included (R1).
 HEAD_BYTES = 24 * 1024
 TAIL_BYTES = 12 * 1024

@@ -12,6 +12,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+TRUNCATION_MARKER: Final = "...(truncated)..."
+"""Stands where something was cut out."""
+
 
 def nearest(text: str, known: Iterable[str]) -> str | None:
     """The member of *known* closest to *text*, if any is close."""

@@ -15,10 +15,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from irontree.ports import Cancellation, Child
+from irontree.domain.child import Child
 
 if TYPE_CHECKING:
     from psutil import Process
+
+    from irontree.ports import Cancellation
 
 SHELL = "/bin/sh"
 # Descendants inherit it, also those that left the process group (the way of Jenkins' process tree killer).

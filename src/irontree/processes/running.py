@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Protocol, TypeAlias
 
-from irontree.domain.checks import TRUNCATION_MARKER
+from irontree.domain.child import Child
+from irontree.domain.text import TRUNCATION_MARKER
 from irontree.errors import EnvironmentRefused
-from irontree.ports import Child
 from irontree.processes.family import (
     BUBBLEWRAP,
     SHELL,

@@ -20,7 +20,7 @@ from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy, canonical_digest
 from irontree.errors import EnvironmentRefused
 from irontree.files import folder_beneath, make_private, remove, remove_at
-from irontree.processes import ChildProcesses, Completed
+from irontree.processes.children import ChildProcesses, Completed
 from irontree.processes.family import ProcessLimits
 from irontree.repository.git import AGAIN_SECONDS, Git, was_killed
 from irontree.repository.store import MAKING, remove_half_made

@@ -21,7 +21,7 @@ from irontree.errors import (
     RemoteUnavailable,
 )
 from irontree.ports import Cancellation
-from irontree.processes import ChildProcesses, Completed
+from irontree.processes.children import ChildProcesses, Completed
 from irontree.processes.containers import scrubbed_environment, without_credentials
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, Process, capture

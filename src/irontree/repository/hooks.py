@@ -16,7 +16,7 @@ from typing import Final
 from irontree.domain.text import shell_word
 from irontree.files import read_beneath, write_beneath
 from irontree.ports import CommitRefused
-from irontree.processes import ChildProcesses, Completed
+from irontree.processes.children import ChildProcesses, Completed
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.git import AGAIN_SECONDS, Git, said, shown, was_killed
 from irontree.repository.settings import Settings

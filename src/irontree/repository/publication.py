@@ -14,7 +14,7 @@ from irontree.domain.settings import leads_out
 from irontree.domain.text import shell_word
 from irontree.errors import NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Blocker, Moved, Published, Rewritten, Standing
-from irontree.processes import Completed
+from irontree.processes.children import Completed
 from irontree.repository.checkout import InTheWay, in_the_way, is_held, worktree_of
 from irontree.repository.git import DURABLY, FETCH, Git, is_behind, lock_in_the_way, remote_failure, said, way_past
 from irontree.repository.moving import Move, Moving

@@ -27,7 +27,7 @@ from irontree.ports import (
     Workspace,
     WorkspaceName,
 )
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
 from irontree.repository import backup, publication, worktrees
 from irontree.repository.backup import LOG_REF, OURS

@@ -9,7 +9,7 @@ from pathlib import Path
 from irontree.domain.workflow.checkout import Checkout, ExecutionRoot, worktree_folder
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
 from irontree.files import disk_errors, read_bytes, write_beneath
-from irontree.processes import ChildProcesses, Unrecorded
+from irontree.processes.children import ChildProcesses, Unrecorded
 from irontree.repository.git import STATE_FOLDER, Git, git_environment
 from irontree.repository.location import worktrees
 

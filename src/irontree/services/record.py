@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.decide import Scope
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import HaltRule, halt_of
@@ -23,7 +22,7 @@ from irontree.domain.plan import Plan, PlanNode, PublishPolicy, canonical_json
 from irontree.domain.spending import Spending
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES, close_on_done
-from irontree.domain.text import one_line, without_closing
+from irontree.domain.text import TRUNCATION_MARKER, one_line, without_closing
 from irontree.domain.timestamps import stamp
 from irontree.domain.values import CloseOnDone
 from irontree.errors import AccessRefused, LogDamaged, NotEligible, RemoteFailed, RemoteUnavailable

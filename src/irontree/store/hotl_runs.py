@@ -237,7 +237,7 @@ def require_own(run: Run) -> None:
 
 
 def located(folder: Path, state_keys: tuple[str, ...], tell: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """These keys of every run below *folder*, with its file and *folder*; of a damaged one, *tell* hears what is wrong."""
+    """These keys of every run below *folder*, with its file and *folder*; *tell* hears of damaged ones."""
     runs = HotlRuns(folder)
     for path in runs.states:
         try:

@@ -14,11 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from irontree.domain.child import Child
 from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.domain.values import Value
 from irontree.errors import Busy, EnvironmentRefused, LogDamaged
 from irontree.files import disk_errors, lives, overwrite, read_bytes, replace
-from irontree.ports import Child, Clock, Holder, LeftLease
+from irontree.ports import Clock, Holder, LeftLease
 from irontree.store.codec import EVENT_BYTES, read_mapping, typed
 from irontree.store.documents import V, encode_value
 from irontree.store.layout import Layout

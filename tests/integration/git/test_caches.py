@@ -11,7 +11,7 @@ import pytest
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import EnvironmentRefused
 from irontree.files import remove
-from irontree.processes import ChildProcesses, Completed
+from irontree.processes.children import ChildProcesses, Completed
 from irontree.repository.caches import KEPT, SetupCaches
 from tests.support.processes import MemoryRegistry, children
 from tests.support.repositories import PLAIN, commit, write

@@ -13,14 +13,14 @@ import psutil
 import pytest
 
 from irontree.errors import EnvironmentRefused, GitFailed
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from tests.support.processes import PATIENCE_SECONDS, MemoryRegistry
 from tests.support.repositories import PLAIN, commit, git, head
 
 DRIVER = """
 import os, sys, time
 from pathlib import Path
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.repository import open_repository
 from tests.support.processes import MemoryRegistry
 

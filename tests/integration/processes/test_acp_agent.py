@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.agents import open_agent
+from irontree.agents.registry import open_agent
 from irontree.domain.attempt import Claim
 from irontree.domain.budgets import Allowance
 from irontree.domain.permissions import PermissionRule

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from irontree.agents import open_agent
+from irontree.agents.registry import open_agent
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from tests.support.processes import children
 

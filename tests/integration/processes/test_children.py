@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
+from irontree.domain.child import Child
 from irontree.errors import EnvironmentRefused
-from irontree.ports import Child
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.processes.family import MARK, ProcessLimits
 from irontree.processes.running import capture
 from tests.support.processes import AMPLE, MemoryRegistry, children

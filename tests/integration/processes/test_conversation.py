@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from irontree.processes import Completed
+from irontree.processes.children import Completed
 from irontree.processes.family import ProcessLimits
 from tests.support.processes import AMPLE, children
 

@@ -11,15 +11,15 @@ import sys
 
 import pytest
 
-from irontree.ports import Child
-from irontree.processes import ChildProcesses
+from irontree.domain.child import Child
+from irontree.processes.children import ChildProcesses
 from irontree.processes.family import ProcessLimits
 from tests.support.processes import MemoryRegistry
 
 DRIVER = """
 import dataclasses, json, os, sys
 from pathlib import Path
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from irontree.processes.family import ProcessLimits
 
 class FileRegistry:

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from irontree.agents import open_agent
+from irontree.agents.registry import open_agent
 from irontree.domain.budgets import Allowance
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask

@@ -16,7 +16,7 @@ from irontree.checks.shell import ShellCheckRunner
 from irontree.domain.checks import CheckResult
 from irontree.domain.places import OPEN, ContainerSpec, PlaceSpec
 from irontree.domain.workflow.step import Browser
-from irontree.processes import ChildProcesses
+from irontree.processes.children import ChildProcesses
 from tests.support.containers import bubblewrap_place
 from tests.support.processes import NEVER, Heard, MemoryRegistry
 

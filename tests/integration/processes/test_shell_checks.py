@@ -7,8 +7,8 @@ import os
 import threading
 
 from irontree.checks.shell import ShellCheckRunner
-from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.domain.plan import Shell
+from irontree.domain.text import TRUNCATION_MARKER
 from irontree.domain.workflow.step import Command
 from tests.support.processes import NEVER, Heard, children
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
-from irontree.domain.checks import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER, result_of, truncate
+from irontree.domain.checks import HEAD_LINES, TAIL_LINES, result_of, truncate
 from irontree.domain.state import Phase
+from irontree.domain.text import TRUNCATION_MARKER
 from irontree.errors import RemoteUnavailable
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from irontree.agents import as_called, open_agent
 from irontree.agents.presets import PRESETS
+from irontree.agents.registry import as_called, open_agent
 from irontree.domain.places import OPEN, PlaceSpec
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from irontree import agents
-from irontree.agents import as_called, open_agent
+from irontree.agents import registry
 from irontree.agents.program import CommandAgent
+from irontree.agents.registry import as_called, open_agent
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.domain.settings import AGENT_ADAPTERS
 from irontree.errors import ConfigRefused
@@ -34,7 +34,13 @@ def test_a_command_without_words_is_refused():
 
 
 def test_no_adapter_is_imported_before_it_is_asked_for():
-    script = "import sys, irontree.agents; sys.exit('irontree.agents.program' in sys.modules)"
+    script = "import sys, irontree.agents.registry; sys.exit('irontree.agents.program' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_replaying_agent_is_started_without_what_plans_and_logs_need():
+    """It is started for each attempt, and reads neither."""
+    script = "import sys, irontree.cli.context, irontree.cli.agents; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
@@ -53,4 +59,4 @@ def test_any_other_agent_is_called_as_the_configuration_says():
 
 
 def test_the_settings_may_name_every_adapter_that_is_here_and_no_other():
-    assert sorted(agents._ADAPTERS) == sorted(AGENT_ADAPTERS)
+    assert sorted(registry._ADAPTERS) == sorted(AGENT_ADAPTERS)

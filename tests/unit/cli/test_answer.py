@@ -130,9 +130,15 @@ def test_an_answer_has_what_the_question_asks_for_and_nothing_else():
     [again] = prepare(["issue-7=retry"])
     assert again.by("Ada", question("fail_terminal")).count == 1
     assert again.by("Ada", question("blocked")).count is None
-    [counted] = prepare(["issue-7=retry:3"])
-    on_a_block = counted.by("Ada", question("blocked"))
-    assert (on_a_block.count, on_a_block.note) == (None, "3"), "as behind `irontree answer`"
+
+
+@pytest.mark.parametrize("words", ["retry:3", "retry:3:why", "go-on: 3"])
+def test_a_number_of_attempts_is_refused_where_none_is_asked_for_and_is_no_note(words):
+    """It was one: who meant three attempts got one, and heard nothing of it."""
+    with pytest.raises(AnswerRefused, match="allows no number of attempts") as refusal:
+        read_choice(words, question("blocked"), begin="issue-7=")
+    assert refusal.value.remedy == "`issue-7=retry` goes on; `issue-7=retry:NOTE` with a note in words"
+    assert read_choice("retry:3 disks were full", question("blocked"), begin="").note == "3 disks were full"
 
 
 def test_a_count_for_a_budget_of_agents_is_refused_with_an_amount_to_type():

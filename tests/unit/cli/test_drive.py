@@ -27,7 +27,7 @@ class NoServer:
     def start(self, app):
         pass
 
-    def expected_environment(self):
+    def environment(self):
         raise ServerUnavailable("no server")
 
 

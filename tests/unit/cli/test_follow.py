@@ -188,6 +188,14 @@ def test_what_is_recorded_while_a_run_ends_is_told_with_its_reason(follow, scene
     assert follower.screen.lines[0] == "#1 Greeting: attempt 1 of 4: the agent works"
 
 
+def test_the_server_is_asked_first_when_something_has_begun_and_not_later(follow, scene):
+    follower = follow(ONE_TASK, driven=False, person=Person(before=[lambda: attempt(scene.app, 1)]))
+    follower.look_after_every = 3600
+    follower.session.loop_run = run("FAILED", message="the disk is full")
+    with pytest.raises(ServerUnavailable, match="the disk is full"):
+        follower.follow()
+
+
 def test_a_loop_that_ends_just_before_the_terminal_that_serves_it_is_completed(follow, scene):
     follower = follow(ONE_TASK, driven=False)
 

@@ -264,7 +264,19 @@ def test_an_agent_is_asked_for_only_where_the_team_leaves_a_type_of_task_to_it(k
     facts = Facts(files={}, programs=frozenset({"codex"}))
     assert ("No coding agent was found" in "\n".join(open_points(facts, config))) is wanted
     assert bool(settings_missing(facts, config)) is wanted
-    assert any("agent.command" in line for line in next_lines(config, facts, is_committed=True)) is wanted
+    assert any("agent.command" in line for line in next_lines(config, facts, is_committed=True, place="")) is wanted
+
+
+def test_what_to_type_next_names_files_and_the_repository_as_they_are_typed_from_elsewhere():
+    lines = list(next_lines(Config(), Facts(files={}, remotes=("origin",)), is_committed=False, place="../my shop"))
+    there = "git -C '../my shop'"
+    assert lines[:3] == [
+        "${EDITOR:-vi} '../my shop/.mino/config.yml'   # name an agent under agent.command",
+        f"{there} add .mino/.gitignore .mino/config.yml && {there} commit -m 'Set up irontree' && {there} push",
+        "irontree example > '../my shop/SPEC.md'   # then edit it",
+    ]
+    written = next_lines(Config(), Facts(files={"SPEC.md": ""}), is_committed=True, place="")
+    assert not any("irontree example" in line for line in written)
 
 
 def test_an_agent_that_no_task_is_left_to_may_be_missing():

@@ -8,8 +8,9 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -142,3 +143,66 @@ def test_who_says_no_leaves_no_process_and_does_not_wait_for_a_server(tmp_path):
     assert children_named("serve.serving", os.getpid()) == []
     for sleeping in children_named("sleep 600", os.getpid()):
         sleeping.kill()
+
+
+# --- A terminal and the process that serves for it -----------------------------------------------------------------
+
+
+@dataclass
+class Orders:
+    """Stands for that process: it answers what a test says."""
+
+    says: dict[str, str]
+    orders: list[dict[str, object]] = field(default_factory=list)
+
+    def order(self, what: dict[str, object]) -> None:
+        self.orders.append(what)
+
+    def answer(self, _: float) -> dict[str, str]:
+        return self.says
+
+    def stop(self) -> None:
+        pass
+
+
+class Adopted(Exception):
+    """Prefect would be imported next."""
+
+
+def import_prefect() -> None:
+    raise Adopted
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    """Begins with that process; at its end it asks what became of the runs, which takes Prefect."""
+
+    @contextmanager
+    def terminal(child: Orders) -> Iterator[TerminalSession]:
+        scene = make_scene(tmp_path)
+        serving = MemoryLock(scene.clock)
+        app = replace(scene.app, alive=lambda _: serving)
+        session = TerminalSession(app, environment={}, folder=tmp_path, child=child, adopt=import_prefect)
+        with pytest.raises(Adopted), session:
+            yield session
+
+    return terminal
+
+
+def test_a_terminal_has_its_loop_set_going_and_imports_no_prefect_for_it(terminal):
+    child = Orders({"page": "http://127.0.0.1/runs/1"})
+    with terminal(child) as session:
+        assert session.begin("loop-1") == "http://127.0.0.1/runs/1"
+    assert [(order["by"], order["loop"]) for order in child.orders] == [("terminal", "loop-1")]
+
+
+def test_what_keeps_a_loop_from_going_is_said_with_how_to_go_on(terminal):
+    with terminal(Orders({"refused": "it is away"})) as session:
+        with pytest.raises(ServerUnavailable, match="it is away") as found:
+            session.begin("loop-1")
+        assert "irontree resume" in (found.value.remedy or "")
+
+
+def test_what_follows_a_loop_is_imported_without_prefect():
+    script = "import sys, irontree.cli.drive, irontree.cli.follow; sys.exit('prefect' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from irontree.domain.child import Child
 from irontree.errors import Busy, EnvironmentRefused, LogDamaged
 from irontree.files import locked
-from irontree.ports import Child
 from irontree.store.layout import Layout, create
 from irontree.store.lockfiles import LoopLease, RunLockFile
 from irontree.store.locks import FileLock, exclusive, flock_works

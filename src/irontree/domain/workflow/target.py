@@ -42,13 +42,13 @@ def choose_target(workflow: Workflow, path: str, checkout: Checkout, choice: str
             f"{checkout.top} has no commit yet, so there is nothing to start from",
             remedy="make the first: `git commit`",
         )
-    chosen = _decided(workflow, path, checkout, choice)
     own = path.removeprefix(f"{checkout.top}/")
     blocking = () if workflow.dirty_allowed else not_ours(each for each in checkout.dirty if each != own)
     if blocking:
         raise Refused(
             "\n".join(("These changes are in no commit, so the work would lack them:", *blocking, *DIRTY_CHOICES))
         )
+    chosen = _decided(workflow, path, checkout, choice)
     root = choose_root(chosen, path, replace(checkout, dirty=()))
     return WorkflowTarget(root.branch, checkout.head if root.makes else "")
 

@@ -16,6 +16,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.errors import (
     FORGE_FAILED,
     AnswerRefused,
+    Busy,
     ConfigRefused,
     EnvironmentRefused,
     IllegalTransition,
@@ -147,6 +148,12 @@ def catch_up(app: App) -> None:
     tell_halts(app, world)
     if due:
         app.repository.back_up()
+
+
+def put_in_order(app: App, who: str, *, wait_seconds: float = 0) -> None:
+    """Settle and deliver what a crash left undone; any current holder of the driver lock has done so (R9, R11)."""
+    with suppress(Busy), app.driver.hold(f"{who}, catch up", wait_seconds=wait_seconds):
+        catch_up(app)
 
 
 def _finish_publications(app: App, world: World) -> bool:

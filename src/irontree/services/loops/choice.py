@@ -177,3 +177,10 @@ def may_go_on(app: App, loop_id: str) -> bool:
 def scope_of(loop: Loop, world: World, funds: Funds) -> Scope:
     """The tasks that the loop may work on, with its budgets."""
     return world.scope(loop.keys, loop.budget_left, funds.overspent(loop.keys))
+
+
+def refuse_another(app: App, loop_id: str) -> None:
+    """Raise Busy while another loop is running in this repository (R19)."""
+    active = app.lease.holder()
+    if active and active.what != loop_id:
+        raise Busy(f"loop {active.what} is at work here", remedy=f"look on: irontree resume {active.what}")

@@ -269,7 +269,7 @@ class IssueSource:
             policy=policy,
             budget=budget,
             excluded=excluded,
-            warnings=tuple(line for task in tasks for line in (*task.warnings, *of_another_policy(task, policy))),
+            warnings=tuple(line for task in tasks for line in (*task.warnings, *_of_another_branch(task, policy))),
         )
 
 
@@ -308,16 +308,13 @@ def _digest(query: str, tasks: Sequence[DraftTask], policy: ExecutionPolicy, bud
     return canonical_digest([query, texts, settings])
 
 
-def of_another_policy(task: DraftTask, shown: ExecutionPolicy) -> Iterable[str]:
-    """Warnings for a task that was approved before with settings other than those shown."""
+def _of_another_branch(task: DraftTask, shown: ExecutionPolicy) -> Iterable[str]:
+    """A warning for a task that was approved before with another branch than is shown; all else is today's (R6)."""
     own = task.plan.policy
     if own == shown:
         return
     where = f"{own.publish.target_branch} of {own.publish.remote or 'this repository'}"
     yield f"#{task.number} goes on as it was approved with {task.plan.spec_path}: its code goes to {where}"
-    author = own.author_of(task.node)
-    if author != shown.author_of(task.node):
-        yield f"#{task.number} is worked on by another agent: {author.line}"
 
 
 def _named(app: App, intent: Issues) -> list[tuple[int, Issue | None]]:

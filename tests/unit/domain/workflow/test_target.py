@@ -106,6 +106,11 @@ def test_changes_in_no_commit_stop_it_with_their_paths_and_the_three_choices():
     assert target(replace(MAIN, dirty=("app.py",)), dirty_worktree="allow") == ISOLATED
 
 
+def test_nobody_is_asked_to_choose_who_would_be_refused_for_changes_whatever_the_choice():
+    with pytest.raises(Refused, match=r"^These changes are in no commit"):
+        target(replace(FEATURE, dirty=("app.py",)))
+
+
 def test_the_file_itself_is_no_such_change_wherever_it_is():
     file = "/p/r/notes/hotl-workflow-a.md"
     dirty = replace(MAIN, dirty=("notes/hotl-workflow-a.md",))

@@ -13,7 +13,7 @@ from irontree.services.answers.approve import adopt, approve, approve_stepwise, 
 from irontree.services.loops.loop import cancel, read_loop
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import Proposal
-from irontree.services.proposals.sources import of_another_policy, resolve
+from irontree.services.proposals.sources import resolve
 from tests.support.approving import approve_as_shown
 from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
 from tests.support.watching import Killed, Watched, dying_at
@@ -95,15 +95,18 @@ def test_published_tasks_join_as_they_are(scene):
     assert "[adopted]" in text
 
 
-@pytest.mark.parametrize(("kinds", "told"), [(("feature",), True), (("docs",), False)])
-def test_a_task_with_another_author_than_is_shown_is_pointed_out(scene, kinds, told):
-    """Of its type, whoever works on others: `agent` is the same all the time."""
-    team = (Member(name="coder", command=("coder", "--slow"), kinds=kinds),)
-    shown_policy, scene.policy = scene.policy, scene.policy.model_copy(update={"team": team})
+def test_a_task_that_goes_to_another_branch_than_is_shown_is_pointed_out(scene):
+    """Any other setting of another day keeps it out: it has to be approved again first."""
+    today = scene.policy
+    scene.policy = today.model_copy(update={"publish": today.publish.on_own_branch("hotl/own", None)})
     scene.publish(ONE_TASK)
-    [task] = resolved(scene, 1).draft.tasks
-    warnings = tuple(of_another_policy(task, shown_policy))
-    assert ("#1 is worked on by another agent: coder --slow" in warnings) is told
+    number, scene.policy = write(scene, "Close", CLOSING), today
+    own = "#1 goes on as it was approved with SPEC.md: its code goes to hotl/own of "
+    [warning] = [text for text in resolved(scene, number, 1).draft.warnings if text.startswith(own)]
+    assert warning.removeprefix(own) in (today.publish.remote, "this repository")
+    scene.policy = today.model_copy(update={"team": (Member(name="coder", command=("coder",)),)})
+    with pytest.raises(NotEligible, match="is not the approved one"):
+        resolved(scene, number, 1)
 
 
 def test_the_parts_of_a_published_composite_join_it(scene):
