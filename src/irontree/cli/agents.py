@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from irontree.agents.recordings import Recording, record, replay
-from irontree.app import App
 from irontree.cli.context import Context, Verb
 from irontree.cli.output import Cell, Table, TextLines, next_commands
 from irontree.cli.parser import JSON, OK, UsageError, argument, command_line
-from irontree.domain.agent_requests import again
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.processes.running import capture
-from irontree.services.work.standing import require_request
 
 if TYPE_CHECKING:  # `replay` is an agent, which is started for each attempt, and needs to know of no other
     from irontree.agents.presets.preset import Preset
+    from irontree.app import App
 
 VERSION_SECONDS: Final = 20
 _VERSION: Final = re.compile(r"\d+\.\d+(?:[.+-]\w+)*")
@@ -126,6 +124,9 @@ def _as_json(program: AgentInstallation) -> dict[str, Any]:
 
 def _retry(context: Context, app: App) -> int:
     """Have what failed asked again, by whatever serves the repository."""
+    from irontree.domain.agent_requests import again
+    from irontree.services.work.standing import require_request
+
     if context.options.what is None:
         raise UsageError("name the request: irontree agents retry KEY (`irontree status` lists them)")
     request = again(require_request(app, context.options.what), app.stamp())
