@@ -14,8 +14,8 @@ from irontree.config_file import add_permissions, load_config, read_config, writ
 from irontree.domain.checks import DETECTION
 from irontree.domain.gates import Gate
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec, PromotionPolicy, PublishPolicy, Shell, WorkspacePolicy
-from irontree.domain.values import Section
+from irontree.domain.plan import AgentSpec, PublishPolicy, Shell, WorkspacePolicy
+from irontree.domain.values import PromotionPolicy, Section
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
 NAME = ".mino/config.yml"
@@ -71,10 +71,10 @@ automations:
   remind_hours: 8
   nightly: all open
   keep_transcripts_days: 90
-toolchain: {language: zh, templates: docs/steps.yml}
+toolchain: {language: zh, templates: docs/steps.yml, discussion: everybody}
 team:
 - {name: coder, display: Coder, role: author, capabilities: [Python], kinds: [feature, bug], account: coder-bot,
-  command: coder --quick}
+  lead: true, discusses: false, command: coder --quick}
 """
 
 
@@ -133,6 +133,25 @@ def test_a_team_is_approved_with_the_place_of_agents():
 )
 def test_members_that_nobody_could_tell_apart_or_in_an_unknown_role_are_refused(member, said):
     assert said in refusal(TEAM % member)
+
+
+LEADS = "team:\n- {name: coder, command: x, lead: true}\n- {name: quant, command: x%s}\n"
+
+
+def test_who_discusses_is_approved_and_is_no_part_of_a_digest_while_unset():
+    policy = read_config(LEADS % ", discusses: false" + "toolchain: {discussion: lead}\n", NAME).policy(None, "main")
+    assert (policy.discussion, [(one.lead, one.discusses) for one in policy.team]) == (
+        "lead",
+        [(True, True), (False, False)],
+    )
+    unset = read_config(TEAM % ("quant", "other", "author"), NAME).policy(None, "main").model_dump()
+    assert not {"discussion", "lead", "discusses"} & {*unset, *unset["team"][0]}
+
+
+def test_a_team_with_two_leads_or_without_the_one_who_is_to_discuss_is_refused():
+    assert "coder and quant both lead the team" in refusal(LEADS % ", lead: true")
+    nobody = "toolchain: {discussion: lead}\nteam: [{name: coder, command: x}]"
+    assert "no member of the team has `lead: true`" in refusal(nobody)
 
 
 def test_a_member_without_a_program_is_refused():
