@@ -1,4 +1,4 @@
-"""What members of the team say about an issue, and the requirement document that their claims come to (B5)."""
+"""What members of the team say about an issue, and the requirement document that their claims come to."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -41,6 +42,18 @@ class Excluded:
     remedy: str = ""
     finished: bool = False
     composite: bool = False
+
+
+def of_another_policy(task: DraftTask, shown: ExecutionPolicy) -> Iterator[str]:
+    """Warnings for a task that was approved before with settings other than those shown."""
+    own = task.plan.policy
+    if own == shown:
+        return
+    where = f"{own.publish.target_branch} of {own.publish.remote or 'this repository'}"
+    yield f"#{task.number} goes on as it was approved with {task.plan.spec_path}: its code goes to {where}"
+    author = own.author_of(task.node)
+    if author != shown.author_of(task.node):
+        yield f"#{task.number} is worked on by another agent: {author.line}"
 
 
 @dataclass(frozen=True, slots=True)

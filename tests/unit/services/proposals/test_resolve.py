@@ -12,8 +12,8 @@ from irontree.errors import ApprovalRefused, Busy, LogDamaged, NotEligible
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
 from irontree.services.loops.loop import cancel, read_loop
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.proposal import Proposal
-from irontree.services.proposals.sources import of_another_policy, resolve
+from irontree.services.proposals.proposal import Proposal, of_another_policy
+from irontree.services.proposals.sources import resolve
 from tests.support.approving import approve_as_shown
 from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
 from tests.support.watching import Killed, Watched, dying_at
