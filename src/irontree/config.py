@@ -17,7 +17,6 @@ from irontree.domain.plan import (
     ExecutionPolicy,
     Member,
     OnProtected,
-    PromotionPolicy,
     PublishPolicy,
     ReviewerSpec,
     Shell,
@@ -45,7 +44,7 @@ from irontree.domain.settings import (
     approved_gates,
     approved_places,
 )
-from irontree.domain.values import Section
+from irontree.domain.values import PromotionPolicy, Section
 from irontree.errors import ConfigRefused
 
 
@@ -248,6 +247,16 @@ class Config(Section):
                 raise ValueError(f"{other} and {member.name} have the same account: {member.account}")
         return self
 
+    @model_validator(mode="after")
+    def _one_leads(self) -> Self:
+        """At most one, and one where only the lead discusses."""
+        leads = [member.name for member in self.team if member.lead]
+        if len(leads) > 1:
+            raise ValueError(f"{' and '.join(leads)} both lead the team: leave `lead` out of all members but one")
+        if self.toolchain.discussion == "lead" and not leads:
+            raise ValueError("toolchain.discussion is `lead`, and no member of the team has `lead: true`")
+        return self
+
     @property
     def has_toolchain(self) -> bool:
         """Whether the file has that section, be it an empty one."""
@@ -294,5 +303,6 @@ class Config(Section):
             budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure or None,
             on_halt=self.loop.on_halt,
+            discussion=self.toolchain.discussion,
             team=tuple(Member(**member.model_dump(), place=agents) for member in self.team),
         )

@@ -418,6 +418,18 @@ class AgentRequests(Protocol):
     def vouch(self) -> int:
         """Take all requests that are there for ours, because the user says so; how many. Not the standing approval."""
 
+    def draft(self, issue_number: int) -> str | None:
+        """The document that divides that issue by what members claim; None if there is none.
+
+        It has no seal: a person approves it as it is then.
+        """
+
+    def save_draft(self, issue_number: int, text: str) -> None:
+        """Write that document durably, in place of an earlier one; an empty one is none."""
+
+    def draft_path(self, issue_number: int) -> str:
+        """Where it is, as `.mino/…`."""
+
     def standing(self) -> StandingApproval | None:
         """The standing approval; None if nobody gave one. Raises LogDamaged."""
 

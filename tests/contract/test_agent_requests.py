@@ -51,6 +51,16 @@ def test_the_newest_standing_approval_counts(requests):
         assert requests.standing() == standing(policy)
 
 
+def test_a_draft_is_replaced_by_that_of_a_later_round_and_an_empty_one_is_none(requests):
+    assert requests.draft(100) is None
+    for text in ("# One\n", "# Two \u2028 \n"):
+        requests.save_draft(100, text)
+        assert (requests.draft(100), requests.draft(10), requests.keys()) == (text, None, ())
+    requests.save_draft(100, "")
+    assert requests.draft(100) is None
+    assert requests.draft_path(100) == ".mino/drafts/issue-100.md"
+
+
 def test_vouching_counts_the_requests(requests):
     requests.approve(standing())
     requests.save(asked_agent())

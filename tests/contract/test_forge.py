@@ -224,8 +224,9 @@ def test_labels_can_be_ensured_again_and_again(forge: Forge):
 
 
 def test_times_are_utc(forge: Forge):
-    number = forge.create_issue("Title", "").number
-    assert forge.post_comment(number, "x").created_at == "2026-01-02T12:00:00Z"
+    issue = forge.create_issue("Title", "")
+    assert issue.created_at == "2026-01-02T12:00:00Z"
+    assert forge.post_comment(issue.number, "x").created_at == "2026-01-02T12:00:00Z"
 
 
 def test_open_issues_with_a_label_are_listed_oldest_first(forge: Forge):

@@ -21,6 +21,7 @@ def mention_prompt(text: str) -> dict[str, object]:
         "body": text,
         "said": (Said("ada", text, outsider=False), Said(text, text, outsider=True)),
         "quotes": (Said(text, text, outsider=True),),
+        "kinds": ("feature", "bug"),
         "most": "8,000",
         "longest": 6_000,
         "answer_file": "/tmp/answer.md",

@@ -383,6 +383,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "prompts/run.md": prompt,
     "prompts/plan.md": plan_prompt,
     "prompts/mention.md": mention_prompt,
+    "prompts/discussion.md": mention_prompt,
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,
     "comments/parts.md": lambda text: {"parts": (Part(text, 2, False),), "marker": MARKER},

@@ -79,7 +79,7 @@ EFFECTS = {
     "results": ("save",),
     "projections": ("write",),
     "deliveries": ("save",),
-    "agent_requests": ("save",),
+    "agent_requests": ("save", "save_draft"),
     "run_lock": ("write", "remove"),
     "repository": ("keep", "publish", "back_up", "mark_history"),
 }

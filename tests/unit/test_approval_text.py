@@ -7,8 +7,9 @@ import shlex
 import pytest
 
 from irontree.domain.places import PlaceSpec
-from irontree.domain.plan import Member, PromotionPolicy, PublishPolicy
+from irontree.domain.plan import Member, PublishPolicy
 from irontree.domain.task_types import TASK_TYPES
+from irontree.domain.values import PromotionPolicy
 from irontree.rendering import JinjaRenderer
 from tests.support.hostile_texts import ORDINARY
 from tests.support.views import approval, policy

@@ -14,8 +14,8 @@ from irontree.config_file import add_permissions, load_config, read_config, writ
 from irontree.domain.checks import DETECTION
 from irontree.domain.gates import Gate
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec, PromotionPolicy, PublishPolicy, Shell, WorkspacePolicy
-from irontree.domain.values import Section
+from irontree.domain.plan import AgentSpec, PublishPolicy, Shell, WorkspacePolicy
+from irontree.domain.values import PromotionPolicy, Section
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
 NAME = ".mino/config.yml"
@@ -71,10 +71,10 @@ automations:
   remind_hours: 8
   nightly: all open
   keep_transcripts_days: 90
-toolchain: {language: zh, templates: docs/steps.yml}
+toolchain: {language: zh, templates: docs/steps.yml, discussion: everybody}
 team:
 - {name: coder, display: Coder, role: author, capabilities: [Python], kinds: [feature, bug], account: coder-bot,
-  command: coder --quick}
+  lead: true, discusses: false, command: coder --quick}
 """
 
 
@@ -104,39 +104,6 @@ def test_a_repository_has_type_labels_as_soon_as_its_file_names_a_toolchain(text
 
 def test_without_type_labels_the_digest_of_what_is_approved_is_that_of_earlier_versions():
     assert "type_labels" not in Config().policy(None, "main").publish.model_dump()
-
-
-TEAM = """\
-verify: {reviewers: [{name: critic, command: critic}]}
-team:
-- {name: coder, command: coder, account: bot}
-- {name: %s, command: x, account: %s, role: %s}
-"""
-
-
-def test_a_team_is_approved_with_the_place_of_agents():
-    policy = read_config(TEAM % ("quant", "quant-bot", "reviewer"), NAME).policy(None, "main")
-    assert [(one.name, one.role, one.place) for one in policy.team] == [
-        ("coder", "author", policy.agent.place),
-        ("quant", "reviewer", policy.agent.place),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("member", "said"),
-    [
-        (("coder", "other", "author"), "two agents have the name coder"),
-        (("critic", "other", "author"), "two agents have the name critic"),
-        (("quant", "BOT", "author"), "coder and quant have the same account: BOT"),
-        (("quant", "other", "boss"), "expected 'author' or 'reviewer', got 'boss'"),
-    ],
-)
-def test_members_that_nobody_could_tell_apart_or_in_an_unknown_role_are_refused(member, said):
-    assert said in refusal(TEAM % member)
-
-
-def test_a_member_without_a_program_is_refused():
-    assert "coder has no command" in refusal("team: [{name: coder}]")
 
 
 def test_without_a_file_everything_has_its_default(tmp_path):

@@ -289,7 +289,7 @@ def dict_keys(value: ast.AST) -> Iterator[str]:
         ("rulings.md", f"for {RUN_STALE.seconds // 3600} and {LEASE_STALE.seconds // 3600} hours"),
         (
             "protocol.md",
-            f"`{LOG_REF}` | the history of `plans`, `events`, `archive`, `loops`, `agent-requests` and `forge`",
+            f"`{LOG_REF}` | the history of `plans`, `events`, `archive`, `loops`, `agent-requests`, `drafts` and",
         ),
     ],
 )
@@ -298,7 +298,7 @@ def test_numbers_are_those_of_the_code(page: str, fact: str):
 
 
 def test_what_is_backed_up_is_what_the_page_says():
-    assert set(KEPT) == {"plans", "events", "archive", "loops", "agent-requests", "forge"}
+    assert set(KEPT) == {"plans", "events", "archive", "loops", "agent-requests", "drafts", "forge"}
 
 
 def test_the_flows_and_their_schedules_are_in_the_protocol():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, unquote
 
-from irontree.domain.commands import parse_command
+from irontree.domain.commands import asks_to_discuss, parse_command
 from irontree.domain.ids import normalize, normalized_lines, task_key
 from irontree.domain.instructions import is_report
 from irontree.domain.issues import Comment, Issue
@@ -256,7 +256,8 @@ def _counts(issue: Issue, comment: Comment) -> bool:
     """
     is_said = comment.trusted or comment.author == issue.author
     is_ours = _OWN_COMMENT in comment.body
-    return is_said and not is_ours and not is_report(comment.body) and parse_command(comment.body) is None
+    commands = parse_command(comment.body) is not None or asks_to_discuss(comment.body)
+    return is_said and not is_ours and not is_report(comment.body) and not commands
 
 
 def _with_comment(own: TaskText, comment: Comment, said: TaskText) -> TaskText:

@@ -17,7 +17,7 @@ from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import IllegalTransition, NotEligible
 
-RequestKind = Literal["mention"]
+RequestKind = Literal["mention", "discussion"]
 RequestState = Literal["pending", "working", "done", "failed"]
 MOST_STARTS: Final = 3
 """A request whose process dies that often has failed."""
@@ -38,13 +38,13 @@ class AskedAgent(Value):
     version: Literal["1"] = "1"
     kind: RequestKind
     cause: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$")
-    """What asks, for example `C123` for the comment with that id."""
+    """What asks: `C123` for the comment with that id, `I100` for issue 100, `I100r2` for its second round."""
     member: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
     issue_number: int = Field(gt=0)
     by: str
     """The account that asks, or the member whose answer does."""
     text: str
-    """What was said, for the agent to answer."""
+    """What was said, for the agent to answer; of an issue why it is talked over again, if it is."""
     url: str = ""
     depth: int = Field(default=1, ge=1, le=2)
     """2 if another member's answer asks."""

@@ -18,6 +18,7 @@ from irontree.domain.state import ADOPTED
 from irontree.domain.text import shell_path, shown_name, suggestion
 
 _LINE: Final = re.compile(r" {0,3}/([a-z]+(?:-[a-z]+)*)(?![\w/-])[.:,;!]?(.*)", re.IGNORECASE)
+_DISCUSS: Final = re.compile(r" {0,3}/discuss\s*", re.IGNORECASE)
 
 CHOICES: Final[Mapping[str, Choice]] = {choice.word: choice for rule in RULES for choice in rule.choices}
 """Every choice of the halt table by its word in a comment."""
@@ -74,6 +75,12 @@ def parse_command(text: str) -> Command | Malformed | None:
     at, match, choice = found[0]
     below = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[at + 1 :]
     return _command(choice, match[2].strip(), "\n".join(below).strip())
+
+
+def asks_to_discuss(text: str) -> bool:
+    """Whether a comment has the team talk its issue over: a line `/discuss`, where a command would stand, and none."""
+    lines = lines_said(text, "/") if "/" in text else ()
+    return any(map(_DISCUSS.fullmatch, lines)) and parse_command(text) is None
 
 
 def _commanding(lines: tuple[str, ...]) -> list[tuple[int, re.Match[str]]]:

@@ -193,8 +193,13 @@ def read_said(content: bytes, secrets: Collection[str], called: Collection[str])
         return InvalidAnswer(("the answer is not UTF-8 text",))
     if len(text) > MOST_SAID:
         return InvalidAnswer((f"the answer has {len(text):,} characters: {MOST_SAID:,} are the most",))
-    said = spoken(without_secrets(_OUR_COMMENT.sub("", text), secrets), called).strip()
+    said = spoken(without_secrets(without_markers(text), secrets), called).strip()
     return said or InvalidAnswer(("the answer is empty: nothing is left of it that can be shown",))
+
+
+def without_markers(text: str) -> str:
+    """The text without what looks like a hidden line of ours, and without characters that nobody sees."""
+    return _OUR_COMMENT.sub("", "".join(char for char in text if _is_seen(char)))
 
 
 def spoken(text: str, called: Collection[str] = ()) -> str:

@@ -34,6 +34,8 @@ class Issue(NamedTuple):
     pull_request: bool = False
     """Some forges list their pull requests among the issues."""
     assignees: tuple[str, ...] = ()
+    created_at: str = ""
+    """By the forge's clock (ISO 8601); empty if it does not say."""
 
 
 # --- The parts of an issue's text that follow its state

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Final, Literal
 
@@ -18,7 +18,17 @@ from irontree.domain.instructions import Instructions
 from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import Placed
 from irontree.domain.task_types import TASK_TYPES, TaskType
-from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Sha, Shape, SpecRevision, TaskKey, Value
+from irontree.domain.values import (
+    Discussion,
+    Executability,
+    PromotionPolicy,
+    ProtocolVersion,
+    Sha,
+    Shape,
+    SpecRevision,
+    TaskKey,
+    Value,
+)
 from irontree.domain.workflow.step import ShellLine, StepSpec
 
 
@@ -27,29 +37,18 @@ def _is_unset(value: object) -> bool:
     return value is None
 
 
-OnHalt = Literal["stop", "go_on"]
-
-
-def _is_stop(value: object) -> bool:
-    """The same for a loop that stops at each halt, as it does unless somebody chose otherwise."""
-    return value == "stop"
-
-
-OnProtected = Literal["ask", "refuse", "allow"]
-
-
-def _is_ask(value: object) -> bool:
-    """The same for what a person is asked about unless somebody chose otherwise."""
-    return value == "ask"
-
-
-def _is_false(value: object) -> bool:
-    return value is False
-
-
 def _is_empty(value: object) -> bool:
     """The same for a list with nothing in it, and a mark that most plans lack."""
     return not value
+
+
+def _is(default: object) -> Callable[[object], bool]:
+    """The same for a key that has that value unless somebody chose otherwise."""
+    return lambda value: value == default
+
+
+OnHalt = Literal["stop", "go_on"]
+OnProtected = Literal["ask", "refuse", "allow"]
 
 
 class Criterion(Value):
@@ -213,6 +212,9 @@ class Member(ReviewerSpec):
         description="Its account on the forge. Nothing that this account says approves, answers or commands anything.",
     )
 
+    lead: bool = Field(default=False, exclude_if=_is_empty, description="Whether it leads the team, as one member may.")
+    discusses: bool = Field(default=True, exclude_if=_is(True), description="Whether it is asked about new issues.")
+
     @property
     def called_by_people(self) -> str:
         """What people call it."""
@@ -261,7 +263,7 @@ class PublishPolicy(Value):
     merge_into: str | None = Field(default=None, exclude_if=_is_unset)
     """The branch that the target stands in for, if it is a plan's own: there its work goes in the end, as a whole."""
 
-    type_labels: bool = Field(default=False, exclude_if=_is_false)
+    type_labels: bool = Field(default=False, exclude_if=_is_empty)
     """Whether issues get `type/…` labels, and branches the words of these; see `TaskTypeProfile`."""
 
     @field_validator("subject")
@@ -322,13 +324,6 @@ class WorkspacePolicy(Placed):
     )
 
 
-class PromotionPolicy(Value):
-    """Whether notes of verified work go into the project's documents, and into which folder (Promotion)."""
-
-    mode: ReplyMode = "auto"
-    docs_path: str = "docs/integrations"
-
-
 class ExecutionPolicy(Placed):
     """The part of the configuration that a person approves; a later difference needs approval again.
 
@@ -341,9 +336,9 @@ class ExecutionPolicy(Placed):
     check_seconds: int = Field(default=1800, gt=0)
     browser: str | None = Field(default=None, exclude_if=_is_unset)
     """The command that looks in a browser for a step of a workflow file; None: a person does."""
-    preflight: bool = Field(default=False, exclude_if=_is_false)
+    preflight: bool = Field(default=False, exclude_if=_is_empty)
     """Whether the checks run once before any work, and a person is asked about those that fail then."""
-    protected: OnProtected = Field(default="ask", exclude_if=_is_ask)
+    protected: OnProtected = Field(default="ask", exclude_if=_is("ask"))
     """What happens where a task changes what defines its checks (R18)."""
     protected_files: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
     unprotected_files: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
@@ -353,11 +348,13 @@ class ExecutionPolicy(Placed):
     """Who works on a task, and looks at work, by the task's type; `agent` and `reviewers` are for all types."""
     instructions: tuple[Instructions, ...] = Field(default=(), exclude_if=_is_empty)
     """The steps that agents are told, and the forms of their reports."""
+    discussion: Discussion | None = Field(default=None, exclude_if=_is_unset)
+    """Who of the team is asked about new issues; None: nobody."""
     workspace: WorkspacePolicy = Field(default_factory=WorkspacePolicy)
     publish: PublishPolicy
     promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)
     max_retry_count: int = Field(default=3, ge=0)
-    on_halt: OnHalt = Field(default="stop", exclude_if=_is_stop)
+    on_halt: OnHalt = Field(default="stop", exclude_if=_is("stop"))
     """Whether a task that waits for a person lets others go on (R17)."""
     same_failure: int | None = Field(default=None, ge=2, exclude_if=_is_unset)
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""

@@ -72,7 +72,7 @@ def read_assessment(text: str, node: PlanNode, line_of: LineOf) -> Assessment | 
     try:
         verdict = Assessment.model_validate_json(text)
     except ValidationError as error:
-        return InvalidAnswer(tuple(_problem(dict(item)) for item in error.errors(include_url=False)))
+        return InvalidAnswer(misfits(error))
     problems = tuple(_problems(verdict, node, line_of))
     return InvalidAnswer(problems) if problems else verdict
 
@@ -120,6 +120,11 @@ def _where(finding: ReviewFinding) -> str:
     if not finding.file:
         return ""
     return f"{finding.file}:{finding.line}: " if finding.line else f"{finding.file}: "
+
+
+def misfits(error: ValidationError) -> tuple[str, ...]:
+    """What does not fit its schema in an answer, one line each."""
+    return tuple(_problem(dict(item)) for item in error.errors(include_url=False))
 
 
 def _problem(error: Mapping[str, object]) -> str:

@@ -16,7 +16,7 @@ from irontree.domain.instructions import Language
 from irontree.domain.places import ContainerSpec, PlaceSpec, SandboxKind
 from irontree.domain.plan import KNOWN_AGENTS, OnHalt
 from irontree.domain.text import is_ref_name
-from irontree.domain.values import COMPOSITE_THRESHOLD, ReplyMode, Section
+from irontree.domain.values import COMPOSITE_THRESHOLD, Discussion, ReplyMode, Section
 from irontree.errors import ConfigRefused
 
 AGENT_ADAPTERS: Final = ("command", "acp", *KNOWN_AGENTS)
@@ -197,6 +197,11 @@ class Toolchain(Section):
     )
     templates: InnerPath | None = Field(
         default=None, description="A file with steps of your own, in place of these; its format is the toolchain's."
+    )
+    discussion: Discussion | None = Field(
+        default=None,
+        description="Who of the team is asked about new issues of a `type/…`: `everybody`, one after the other, or the "
+        "`lead`. What they claim is proposed to people as the parts of the issue. Unset: nobody.",
     )
 
 

@@ -22,6 +22,8 @@ Executability = Literal["executable", "container"]
 CloseOnDone = Literal["auto", "manual"]
 ReplyMode = Literal["auto", "always", "never"]
 """The mode of replies and of notes in documents: by a rule, or a fixed choice."""
+Discussion = Literal["everybody", "lead"]
+"""Who of a team is asked about new issues."""
 Category = Literal["silent", "audible", "terminal", "loop"]
 HaltReason = Literal[
     "goal_reached",
@@ -60,6 +62,13 @@ class Value(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class PromotionPolicy(Value):
+    """Whether notes of verified work go into the project's documents, and into which folder (Promotion)."""
+
+    mode: ReplyMode = "auto"
+    docs_path: str = "docs/integrations"
 
 
 class Section(Value):

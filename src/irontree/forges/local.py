@@ -296,6 +296,7 @@ class LocalForge(LocalFiles):
             url=path.absolute().as_uri(),
             pull_request=is_pull,
             assignees=_names(fields.get("assignees", [])),
+            created_at=str(fields.get("created_at") or modified(path)),
         )
 
     def _comment(self, number: int, index: int) -> Comment:

@@ -320,7 +320,7 @@ class MemoryForge:
             raise RemoteUnavailable(self._tracker.outage)
 
     def _add(self, title: str, body: str, labels: Sequence[str], *, is_pull: bool = False) -> int:
-        number = len(self.tracker.issues) + 1
+        number, now = len(self.tracker.issues) + 1, self._stamp()
         self.tracker.issues[number] = Issue(
             number=number,
             title=one_line(title),
@@ -331,8 +331,9 @@ class MemoryForge:
             trusted=True,
             url=f"memory:issue-{number}",
             pull_request=is_pull,
+            created_at=now,
         )
-        self.tracker.issues.changed[number] = self._stamp()
+        self.tracker.issues.changed[number] = now
         return number
 
     def _edited(self, number: int, given: dict[str, Any]) -> Issue:

@@ -68,6 +68,7 @@ def issue_of(data: Json, *, trusted: bool) -> Issue:
         url=data["html_url"],
         pull_request=is_pull(data),
         assignees=logins_of(data.get("assignees")),
+        created_at=utc(data["created_at"]),
     )
 
 

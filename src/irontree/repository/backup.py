@@ -19,7 +19,7 @@ from irontree.repository.git import DURABLY, FETCH, STATE_FOLDER, Git, remote_fa
 
 OURS = "refs/irontree/"
 LOG_REF = f"{OURS}log"
-KEPT = ("plans", "events", "archive", "loops", "agent-requests", "forge")
+KEPT = ("plans", "events", "archive", "loops", "agent-requests", "drafts", "forge")
 _KEPT_PATHS = tuple(f":(top){STATE_FOLDER}/{name}" for name in KEPT)
 _FORGE = f"{STATE_FOLDER}/forge/"
 # All files, also where the user's checkout is a sparse one.

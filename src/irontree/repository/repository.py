@@ -415,7 +415,7 @@ class GitRepository:
         )
 
     def back_up(self) -> None:
-        """Commit `.mino/{plans,events,archive,loops,agent-requests}` to `refs/irontree/log`, if they changed (R13).
+        """Commit what the folders `KEPT` of `.mino` hold to `refs/irontree/log`, if it changed (R13).
 
         A failure is told and written down, with the time of the first in a row.
         """

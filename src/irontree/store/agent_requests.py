@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from irontree.domain.agent_requests import KEY, AskedAgent, StandingApproval
+from irontree.domain.spec import MAX_BYTES
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged
 from irontree.files import Disk, read_bytes
@@ -55,6 +56,22 @@ class FileAgentRequests:
                     self.save(found[0])
                     vouched += 1
         return vouched
+
+    def draft(self, issue_number: int) -> str | None:
+        """The document that divides that issue by what members claim; None if there is none."""
+        data = read_bytes(self._draft(issue_number), MAX_BYTES)
+        return data.decode("utf-8", "replace") if data else None
+
+    def save_draft(self, issue_number: int, text: str) -> None:
+        """Write that document durably, in place of an earlier one; an empty one is none."""
+        self._disk.write_durably(self._draft(issue_number), text.encode())
+
+    def draft_path(self, issue_number: int) -> str:
+        """Where it is, as `.mino/…`."""
+        return self._layout.shown(self._draft(issue_number))
+
+    def _draft(self, issue_number: int) -> Path:
+        return self._layout.drafts / f"issue-{issue_number}.md"
 
     def standing(self) -> StandingApproval | None:
         """The standing approval; None if nobody gave one. Raises LogDamaged."""

@@ -2,7 +2,7 @@
 
     manifest.json     version, workspace id, home, counts of events, refs, and size and SHA-256 of every file
     refs.bundle       `refs/irontree/*` with their objects, a git bundle
-    .mino/…           plans, events, archive, loops, agent-requests, reports, deliveries, forge, config.yml
+    .mino/…           plans, events, archive, loops, agent-requests, drafts, reports, deliveries, forge, config.yml
 
 It is not compressed: nothing in it can be larger than the archive itself.
 """
@@ -37,7 +37,7 @@ from irontree.store.locks import exclusive
 from irontree.store.streams import FORMS, LOOP_EVENT_BYTES, UPGRADE
 
 CONFIG: Final = f"{STATE_FOLDER}/config.yml"
-FOLDERS: Final = ("forge", "reports", "deliveries", "agent-requests", "archive", "plans", "loops", "events")
+FOLDERS: Final = ("forge", "reports", "deliveries", "drafts", "agent-requests", "archive", "plans", "loops", "events")
 """What is truth or cannot be rebuilt; the log last, because files are written in this order."""
 _PART_BYTES: Final = 200
 """Common file systems take 255; the temporary beside a file has a longer name."""

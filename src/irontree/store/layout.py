@@ -36,6 +36,8 @@ class Layout:
         # What members of the team are asked, `{key}.yml`, and the standing approval of it: no key is a single word.
         self.agent_requests = state / "agent-requests"
         self.standing_approval = self.agent_requests / "approval.yml"
+        # What their claims about an issue come to, a document that a person may approve.
+        self.drafts = state / "drafts"
         # Held for the instant of an append (R2).
         self.append_lock = state / ".append"
         # Held by the process that changes git, a workspace or the forge (R3).

@@ -21,7 +21,7 @@ from irontree.errors import Busy, NotEligible, SequenceConflict
 from irontree.ports import Clock, EffectLedger, Holder, LeftLease, N, Projection
 from irontree.store.documents import approved_at, decode_value, projection_path
 from irontree.store.event_log import encode_entity
-from irontree.store.layout import Layout
+from irontree.store.layout import STATE_FOLDER, Layout
 from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, StreamForm, StreamLog
 
 T = TypeVar("T")
@@ -165,6 +165,7 @@ class MemoryAgentRequests:
     def __init__(self) -> None:
         self.saved: list[AskedAgent] = []
         self._standing: StandingApproval | None = None
+        self._drafts: dict[int, str] = {}
 
     def keys(self) -> tuple[str, ...]:
         return tuple(sorted({request.key for request in self.saved}))
@@ -177,6 +178,15 @@ class MemoryAgentRequests:
 
     def vouch(self) -> int:
         return len(self.keys())
+
+    def draft(self, issue_number: int) -> str | None:
+        return self._drafts.get(issue_number) or None
+
+    def save_draft(self, issue_number: int, text: str) -> None:
+        self._drafts[issue_number] = text
+
+    def draft_path(self, issue_number: int) -> str:
+        return f"{STATE_FOLDER}/drafts/issue-{issue_number}.md"
 
     def standing(self) -> StandingApproval | None:
         return self._standing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -41,6 +42,15 @@ class Excluded:
     remedy: str = ""
     finished: bool = False
     composite: bool = False
+
+
+def of_another_branch(task: DraftTask, shown: ExecutionPolicy) -> Iterator[str]:
+    """A warning for a task that was approved before with another branch than is shown; all else is today's (R6)."""
+    own = task.plan.policy
+    if own == shown:
+        return
+    where = f"{own.publish.target_branch} of {own.publish.remote or 'this repository'}"
+    yield f"#{task.number} goes on as it was approved with {task.plan.spec_path}: its code goes to {where}"
 
 
 @dataclass(frozen=True, slots=True)

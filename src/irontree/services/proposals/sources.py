@@ -39,6 +39,7 @@ from irontree.services.proposals.proposal import (
     DraftTask,
     Excluded,
     Proposal,
+    of_another_branch,
     propose_from,
 )
 from irontree.services.record import World, archive_path, is_approved_for, read_world
@@ -269,7 +270,7 @@ class IssueSource:
             policy=policy,
             budget=budget,
             excluded=excluded,
-            warnings=tuple(line for task in tasks for line in (*task.warnings, *_of_another_branch(task, policy))),
+            warnings=tuple(line for task in tasks for line in (*task.warnings, *of_another_branch(task, policy))),
         )
 
 
@@ -295,8 +296,20 @@ class AdoptedSource:
 
 
 def resolve(app: App, asked: Issues | OpenIssues, words: str) -> Proposal:
-    """What approving *asked*, read from *words*, would do; writes nothing. Also raises the errors of `Source.read`."""
+    """What approving *asked*, read from *words*, would do; writes nothing. Also raises the errors of `Source.read`.
+
+    A single issue that members of the team have talked over is divided as they claim, unless somebody adopted it.
+    """
+    match asked:
+        case Issues((number,)) if (draft := drafted(app, number)) and not adopted_plan(read_world(app), number):
+            return propose_from(app, draft, words)
     return propose_from(app, IssueSource(asked), words)
+
+
+def drafted(app: App, issue_number: int) -> DocumentSource | None:
+    """The document that divides the issue by what members of the team claim; None if there is none."""
+    text = app.agent_requests.draft(issue_number)
+    return DocumentSource(app.agent_requests.draft_path(issue_number), text=text) if text else None
 
 
 def _digest(query: str, tasks: Sequence[DraftTask], policy: ExecutionPolicy, budget: int) -> str:
@@ -306,15 +319,6 @@ def _digest(query: str, tasks: Sequence[DraftTask], policy: ExecutionPolicy, bud
     texts = [[task.number, task.status, digest_of(task.plan), task.node.digest] for task in tasks]
     settings = [policy.digest, budget, *(task.plan.policy.digest for task in tasks)]
     return canonical_digest([query, texts, settings])
-
-
-def _of_another_branch(task: DraftTask, shown: ExecutionPolicy) -> Iterable[str]:
-    """A warning for a task that was approved before with another branch than is shown; all else is today's (R6)."""
-    own = task.plan.policy
-    if own == shown:
-        return
-    where = f"{own.publish.target_branch} of {own.publish.remote or 'this repository'}"
-    yield f"#{task.number} goes on as it was approved with {task.plan.spec_path}: its code goes to {where}"
 
 
 def _named(app: App, intent: Issues) -> list[tuple[int, Issue | None]]:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
 from irontree.app import App
-from irontree.domain.agent_requests import AskedAgent, answered, begun, failed, given_back, left_unposted, posted, used
+from irontree.domain.agent_requests import (
+    AskedAgent,
+    RequestKind,
+    answered,
+    begun,
+    failed,
+    given_back,
+    left_unposted,
+    posted,
+    used,
+)
 from irontree.domain.budgets import Allowance
+from irontree.domain.claims import contribution_of, prose, read_contribution
 from irontree.domain.comments import MOST_SAID, read_said
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import ExecutionPolicy, Member
 from irontree.domain.review import InvalidAnswer
+from irontree.domain.task_types import TASK_TYPES
 from irontree.domain.timestamps import utc_text
 from irontree.domain.toolchain import asked_marker
 from irontree.errors import Cancelled, IrontreeError, RemoteUnavailable
@@ -21,9 +33,10 @@ from irontree.services.delivery.comments import find_posted, post_once
 from irontree.services.execution.steps import settle_leftovers
 from irontree.services.loops.funds import require_funds_of_today
 from irontree.services.record import read_world, request_folder
-from irontree.services.work.agent_requests import MENTION, AgentRequest, Asked, ask_agent
+from irontree.services.work.agent_requests import DISCUSSION, MENTION, AgentRequest, Asked, RequestForm, ask_agent
 from irontree.services.work.standing import require_request, standing_policy
 
+_FORMS: Final[Mapping[RequestKind, RequestForm]] = {"mention": MENTION, "discussion": DISCUSSION}
 LATER: Final = timedelta(minutes=10)
 """How long a request rests that cannot be gone on with, where nobody says when it can."""
 LONGEST: Final = 6_000
@@ -126,14 +139,16 @@ class _Asking(NamedTuple):
         return failed(request, found.reason)
 
     def _read(self, content: bytes) -> str | InvalidAnswer:
-        team = (name for one in self.policy.team for name in (one.name, one.account) if name)
         secrets = self.app.repository.secrets(self.policy.workspace)
+        if self.request.kind == "discussion":
+            return read_contribution(content, secrets)
+        team = (name for one in self.policy.team for name in (one.name, one.account) if name)
         return read_said(content, secrets, (self.request.by, *team))
 
     def _agent_request(self, issue: Issue, comments: Sequence[Comment]) -> AgentRequest:
         base = self.app.repository.base(self.policy.publish)
         return AgentRequest(
-            form=MENTION,
+            form=_FORMS[self.request.kind],
             name=self.request.key,
             note=f"{self.member.name} is asked below issue #{issue.number}",
             agent=self.member,
@@ -160,6 +175,7 @@ class _Asking(NamedTuple):
             "question": self.request.text,
             "said": said,
             "quotes": (*about, *(one for one in said if one.outsider)),
+            "kinds": tuple(TASK_TYPES),
             "most": f"{MOST_SAID:,}",
             "longest": LONGEST,
         }
@@ -185,8 +201,12 @@ def _post(app: App, request: AskedAgent) -> AskedAgent:
     if issue is None:
         return _kept(app, left_unposted(request, f"issue #{number} is gone"))
     if issue.state == "open":
-        text = f"[{request.member}] {request.answer}\n\n{marker}"
+        text = f"[{request.member}] {_said(request.kind, request.answer)}\n\n{marker}"
         return _kept(app, posted(request, post_once(app, number, text, marker)))
     there = find_posted(app.forge().comments(number), marker)
     closed = f"issue #{number} was closed meanwhile"
     return _kept(app, posted(request, there.url) if there else left_unposted(request, closed))
+
+
+def _said(kind: RequestKind, answer: str) -> str:
+    return prose(contribution_of(answer)) if kind == "discussion" else answer

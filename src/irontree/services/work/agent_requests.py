@@ -50,6 +50,9 @@ PLAN: Final = RequestForm(
 MENTION: Final = RequestForm(
     "prompts/mention.md", "answer", "the agent", ".irontree-answer.md", "IRONTREE_ANSWER_FILE", 64 * 1024
 )
+DISCUSSION: Final = RequestForm(
+    "prompts/discussion.md", "answer", "the agent", ".irontree-answer.json", "IRONTREE_ANSWER_FILE", 64 * 1024
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from irontree.app import Origin, Preferences
 from irontree.domain.comments import reply_problems
 from irontree.domain.decide import Verify
 from irontree.domain.digests import digest_chain
-from irontree.domain.plan import PromotionPolicy
+from irontree.domain.values import PromotionPolicy
 from irontree.ports import Links
 from irontree.services.delivery.deliver import deliver, reply_decision
 from irontree.services.execution.checkup import Decider, accept, finalize, send_back

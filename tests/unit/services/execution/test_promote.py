@@ -6,8 +6,8 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Verify
-from irontree.domain.plan import PromotionPolicy
 from irontree.domain.state import Phase
+from irontree.domain.values import PromotionPolicy
 from irontree.errors import GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.services.execution.checkup import Decider, accept
 from irontree.services.execution.publication import promote

@@ -10,7 +10,8 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.attempt import Claim
 from irontree.domain.decide import Finalize, Run, Verify
-from irontree.domain.plan import Member, PromotionPolicy, WorkspacePolicy
+from irontree.domain.plan import Member, WorkspacePolicy
+from irontree.domain.values import PromotionPolicy
 from irontree.errors import EnvironmentRefused, NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult, Links
 from irontree.services.answers.answers import Answer, answer_issue
