@@ -75,6 +75,7 @@ class Adapters:
             tracker=f"{location.url}/{location.repository}" if location else "",
             close_on_done=config.issue.close_on_done or ("auto" if config.has_toolchain else None),
             type_labels=config.has_toolchain,
+            rounds=config.toolchain.rounds,
             composite_threshold=config.issue.composite_threshold,
             keeps_current=config.issue.keep_current,
             reply=config.comment.reply,

@@ -55,6 +55,8 @@ class Preferences:
     """`None` means by type: bug -> manual, everything else -> auto (contract)."""
     type_labels: bool = False
     """Whether the repository's `type/…` labels say what type an issue is."""
+    rounds: int = 3
+    """After how many rounds of parts a person decides how an issue goes on."""
     composite_threshold: int = COMPOSITE_THRESHOLD
     """An issue with more open checkboxes is not adopted (R16)."""
     reply: ReplyMode = "auto"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from irontree.services.execution.rounds import Observation, PartDone
 from irontree.services.toolchain.asking import Said
 from tests.support.view_values import member
 
@@ -26,4 +27,20 @@ def mention_prompt(text: str) -> dict[str, object]:
         "longest": 6_000,
         "answer_file": "/tmp/answer.md",
         "problems": (text, text),
+    }
+
+
+def round_prompt(text: str) -> dict[str, object]:
+    return {
+        "number": 7,
+        "title": text,
+        "body": text,
+        "outsider": "",
+        "member": member(text),
+        "parts": (PartDone(8, text, text, "0123456789ab"),),
+        "observations": (Observation(text, text),),
+        "kinds": ("feature", "bug"),
+        "longest": 6_000,
+        "answer_file": "/tmp/answer.json",
+        "problems": (text,),
     }

@@ -21,7 +21,7 @@ from irontree.services.questions.pages import OpenForm, form_template
 from irontree.services.views.history import AttemptView, DeniedView
 from irontree.services.work.prompts import Asked, Delivered, Passage, StepView, Surroundings
 from tests.support.hostile_texts import KEY_MARKER, MARKER, NOW, SHA
-from tests.support.prompts import mention_prompt, plan_prompt
+from tests.support.prompts import mention_prompt, plan_prompt, round_prompt
 from tests.support.view_values import (
     CHILD,
     STATUS,
@@ -310,6 +310,7 @@ def approval(text: str) -> dict[str, object]:
         "steps": True,
         "browsed": True,
         "switches": True,
+        "divides": True,
         "budget": 60,
         "loop_mode": True,
         "answer": "",
@@ -383,6 +384,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "prompts/run.md": prompt,
     "prompts/plan.md": plan_prompt,
     "prompts/mention.md": mention_prompt,
+    "prompts/round.md": round_prompt,
     "prompts/discussion.md": mention_prompt,
     "prompts/review.md": review_prompt,
     "comments/not-taken.md": answer,

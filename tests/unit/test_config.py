@@ -71,7 +71,7 @@ automations:
   remind_hours: 8
   nightly: all open
   keep_transcripts_days: 90
-toolchain: {language: zh, templates: docs/steps.yml, discussion: everybody}
+toolchain: {rounds: 2, language: zh, templates: docs/steps.yml, discussion: everybody}
 team:
 - {name: coder, display: Coder, role: author, capabilities: [Python], kinds: [feature, bug], account: coder-bot,
   lead: true, discusses: false, command: coder --quick}

@@ -359,6 +359,10 @@ def named_checks(node: ast.AST) -> Iterator[str]:
                 | "MERGED_ELSEWHERE"
                 | "MERGED_WITHOUT"
                 | "MERGED_BY_AGENT"
+                | "NEXT_ROUND"
+                | "GOAL_UNCLEAR"
+                | "ROUNDS_USED"
+                | "NO_ROUND_REVIEW"
             ),
             value=ast.Constant(value=str(check)),
         ):

@@ -17,7 +17,7 @@ from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import IllegalTransition, NotEligible
 
-RequestKind = Literal["mention", "discussion"]
+RequestKind = Literal["mention", "discussion", "round"]
 RequestState = Literal["pending", "working", "done", "failed"]
 MOST_STARTS: Final = 3
 """A request whose process dies that often has failed."""
@@ -38,7 +38,7 @@ class AskedAgent(Value):
     version: Literal["1"] = "1"
     kind: RequestKind
     cause: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$")
-    """What asks: `C123` for the comment with that id, `I100` for issue 100, `I100r2` for its second round."""
+    """What asks: comment `C123`, issue `I100`, its second round `I100r2`, or its five parts that are done, `I100n5`."""
     member: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
     issue_number: int = Field(gt=0)
     by: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -61,9 +61,7 @@ def read_contribution(content: bytes, secrets: Collection[str]) -> str | Invalid
         said = Contribution.model_validate(_cleaned(raw.model_dump(), secrets))
     except ValidationError as error:
         return InvalidAnswer(misfits(error))
-    problems = [
-        problem for number, claim in enumerate(said.claims, 1) for problem in _problems(claim, f"claim {number}")
-    ]
+    problems = [*_problems_of(said.claims)]
     if len(prose(said)) > MOST_SAID:
         problems.append(f"it is longer than {MOST_SAID:,} characters in all")
     return InvalidAnswer(tuple(problems)) if problems else said.model_dump_json()
@@ -101,6 +99,48 @@ def _problems(claim: Claim, name: str) -> Iterator[str]:
         return
     if [(node.title, node.type, node.depends_on, len(node.criteria)) for node in nodes] != wanted:
         yield f"{name}: it does not read as one task with {len(claim.criteria)} criteria: use plain words"
+
+
+class RoundReview(Value):
+    """What the lead says once all parts of an issue are done: do they go together, cover the goal, what comes next?"""
+
+    goal: Annotated[str, Field(pattern=r"\S", max_length=4_000)]
+    coverage: Annotated[str, Field(pattern=r"\S", max_length=4_000)]
+    next: Prose = ""
+    verdict: Literal["covered", "next_round", "unclear"]
+    claims: tuple[Claim, ...] = Few
+    """The parts of the next round."""
+
+
+def read_round(content: bytes, secrets: Collection[str]) -> RoundReview | InvalidAnswer:
+    """The lead's answer, with nothing hidden in it; or why it cannot be used."""
+    try:
+        raw = RoundReview.model_validate_json(content)
+        said = RoundReview.model_validate(_cleaned(raw.model_dump(), secrets))
+    except ValidationError as error:
+        return InvalidAnswer(misfits(error))
+    problems = [*_problems_of(said.claims)]
+    if said.verdict == "next_round" and not said.claims:
+        problems.append("claims: a next round needs at least one part")
+    return InvalidAnswer(tuple(problems)) if problems else said
+
+
+def _problems_of(claims: Iterable[Claim]) -> Iterator[str]:
+    for number, claim in enumerate(claims, 1):
+        yield from _problems(claim, f"claim {number}")
+
+
+def round_prose(said: RoundReview) -> str:
+    """The same in words for a comment."""
+    claims = "\n".join(f"- **{claim.title}** ({claim.kind}){_told(claim)}" for claim in said.claims)
+    parts = (said.goal, said.coverage, said.next, f"Next:\n\n{claims}" if claims else "")
+    return spoken("\n\n".join(filter(None, parts))).strip()
+
+
+def grown(source: str, claims: Sequence[Claim]) -> str:
+    """The requirement document *source* with these claims as further tasks."""
+    titles = {claim.key: claim.title for claim in claims}
+    return "\n\n".join((source.rstrip(), *(_section(claim, titles) for claim in claims))) + "\n"
 
 
 # --- In a comment

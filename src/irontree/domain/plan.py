@@ -375,6 +375,11 @@ class ExecutionPolicy(Placed):
         """Who looks at that node's work, in order."""
         return (*self.reviewers, *(member for member in self.team if member.takes("reviewer", node.type)))
 
+    @property
+    def lead(self) -> Member | None:
+        """Who leads the team, if anybody does."""
+        return next((member for member in self.team if member.lead), None)
+
     def called_for(self, node: PlanNode) -> tuple[AgentSpec, ...]:
         """The agents that are called for that node: its author, and who looks at its work."""
         return (self.author_of(node), *self.reviewers_of(node))

@@ -198,6 +198,9 @@ class Toolchain(Section):
     templates: InnerPath | None = Field(
         default=None, description="A file with steps of your own, in place of these; its format is the toolchain's."
     )
+    rounds: int = Field(
+        default=3, ge=1, description="After how many rounds of parts a person decides how an issue goes on."
+    )
     discussion: Discussion | None = Field(
         default=None,
         description="Who of the team is asked about new issues of a `type/…`: `everybody`, one after the other, or the "

@@ -124,9 +124,19 @@ def fail_pending(app: App, world: World, state: TaskState, meta: dict[str, Any])
     return failed(app, subject, report, retryable=state.may_retry, meta=meta)
 
 
-def aggregate(app: App, issue_number: int) -> TaskState:
-    """Complete a container by its children (B11, contract). Raises NotEligible unless all are done by evidence."""
+def aggregate(app: App, issue_number: int, decider: Decider | None = None) -> TaskState:
+    """Complete a container by its children (B11, contract). Raises NotEligible unless all are done by evidence.
+
+    *decider* is who found that they reach its goal, if somebody was asked.
+    """
     world = read_world(app)
+    state, children = require_parts_done(world, issue_number)
+    meta = {"children": list(children)} | (decider.meta() if decider else {})
+    return record(app, state, CheckupAggregateRecorded, meta=meta)
+
+
+def require_parts_done(world: World, issue_number: int) -> tuple[TaskState, tuple[str, ...]]:
+    """The container and the keys of its parts. Raises NotEligible unless all are done by evidence."""
     state = _require(world, issue_number, Phase.CONTAINER, "only a container that waits is aggregated")
     children = world.children.get(state.task_key, ())
     waiting = [key for key in children if not world.is_done(key)]
@@ -136,7 +146,7 @@ def aggregate(app: App, issue_number: int) -> TaskState:
             f"issue-{issue_number} cannot be aggregated: {why}",
             remedy="finish its children first" if waiting else "break it down in its document",
         )
-    return record(app, state, CheckupAggregateRecorded, meta={"children": list(children)})
+    return state, children
 
 
 def finalize(app: App, issue_number: int) -> TaskState:

@@ -30,6 +30,7 @@ from irontree.services.delivery.deliver import deliver, tell_halts
 from irontree.services.execution import checkup, run, verify
 from irontree.services.execution.merging import lift_draft, settle_requests
 from irontree.services.execution.publish import cut_short, publish, release_approved
+from irontree.services.execution.rounds import aggregate_reviewed
 from irontree.services.execution.run import recover
 from irontree.services.loops import loop
 from irontree.services.loops.choice import next_decision, replace_open, scope_of
@@ -306,7 +307,7 @@ def _take(app: App, step: Step, issue_number: int, note: str) -> TaskState:
         case Finalize():
             return checkup.finalize(app, issue_number)
         case Aggregate():
-            return checkup.aggregate(app, issue_number)
+            return aggregate_reviewed(app, issue_number)
 
 
 def _blocked(app: App, issue_number: int, error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> TaskState:

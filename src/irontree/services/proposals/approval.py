@@ -80,8 +80,7 @@ def approval_view(
     """What an approval shows, by the names in its template: the frozen tree, every command, where code goes."""
     draft, policy, world = proposal.draft, proposal.draft.policy, read_world(app)
     pairs = [(task.node, task.plan.policy) for task in draft.tasks]
-    skipped = frozenset(proposal.skipped)
-    todo = [task for task in draft.tasks if task.node.task_key not in skipped]
+    todo = [task for task in draft.tasks if task.node.task_key not in proposal.skipped]
     return {
         "repository": app.repository.root.name,
         "name": proposal.name,
@@ -92,6 +91,7 @@ def approval_view(
         "detection": policy.detection if any(_may_detect(node) for node, _ in pairs) else (),
         **_checked(pairs, policy),
         "switches": draft.switches,
+        "divides": any(each.plan.divides for each in draft.plans),
         "budget": draft.budget,
         "loop_mode": loop_mode,
         "answer": answer,

@@ -53,6 +53,9 @@ MENTION: Final = RequestForm(
 DISCUSSION: Final = RequestForm(
     "prompts/discussion.md", "answer", "the agent", ".irontree-answer.json", "IRONTREE_ANSWER_FILE", 64 * 1024
 )
+ROUND: Final = RequestForm(
+    "prompts/round.md", "answer", "the lead", ".irontree-round.json", "IRONTREE_ROUND_FILE", 64 * 1024
+)
 
 
 @dataclass(frozen=True, slots=True)

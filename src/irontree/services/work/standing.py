@@ -74,13 +74,14 @@ def requests(app: App) -> tuple[AskedAgent, ...]:
 
 def failed_requests(app: App) -> tuple[AskedAgent, ...]:
     """Those that a person may have asked again."""
-    return tuple(request for request in requests(app) if request.state == "failed")
+    return tuple(request for request in requests(app) if request.state == "failed" and request.kind != "round")
 
 
 def due_requests(app: App) -> tuple[AskedAgent, ...]:
     """Those about which something can be done now, oldest first: answers to be posted, questions that may be asked."""
     now = app.stamp()
-    due = [request for request in requests(app) if is_due(request, now)]
+    # The lead is asked by the step that aggregates.
+    due = [request for request in requests(app) if request.kind != "round" and is_due(request, now)]
     if any(request.answer is None for request in due):
         try:
             standing_policy(app)
