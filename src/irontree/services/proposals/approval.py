@@ -24,7 +24,7 @@ from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.guard import guarded
-from irontree.services.proposals.proposal import DraftPlan, DraftTask, Excluded, Proposal
+from irontree.services.proposals.proposal import Draft, DraftPlan, DraftTask, Excluded, Proposal
 from irontree.services.record import World, read_world
 from irontree.services.views.checkout import not_part_of_work, unpushed
 from irontree.services.views.overview import named
@@ -80,7 +80,8 @@ def approval_view(
     """What an approval shows, by the names in its template: the frozen tree, every command, where code goes."""
     draft, policy, world = proposal.draft, proposal.draft.policy, read_world(app)
     pairs = [(task.node, task.plan.policy) for task in draft.tasks]
-    todo = [task for task in draft.tasks if task.node.task_key not in proposal.skipped]
+    skipped = frozenset(proposal.skipped)
+    todo = [task for task in draft.tasks if task.node.task_key not in skipped]
     return {
         "repository": app.repository.root.name,
         "name": proposal.name,
@@ -89,9 +90,8 @@ def approval_view(
         "policy": policy,
         # What is looked for where nothing is configured; empty if each task lists commands, which replace it.
         "detection": policy.detection if any(_may_detect(node) for node, _ in pairs) else (),
-        **_checked(pairs, policy),
+        **_checked(pairs, draft),
         "switches": draft.switches,
-        "divides": any(each.plan.divides for each in draft.plans),
         "budget": draft.budget,
         "loop_mode": loop_mode,
         "answer": answer,
@@ -138,14 +138,15 @@ def _told(pairs: Pairs) -> tuple[Instructions, ...]:
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def _checked(pairs: Pairs, policy: ExecutionPolicy) -> dict[str, object]:
+def _checked(pairs: Pairs, draft: Draft) -> dict[str, object]:
     """What agents are told to do, and the configured checks that run: none do for steps of a workflow file."""
     nodes = [node for node, _ in pairs]
     configured = any(node.is_checked_as_configured for node in nodes)
     return {
         "told": _told(pairs),
+        "divides": any(each.plan.divides for each in draft.plans),
         "configured": configured,
-        "checks": policy.checks if configured else (),
+        "checks": draft.policy.checks if configured else (),
         "steps": any(node.step for node in nodes),
         "browsed": any(node.step and node.step.browsed for node in nodes),
     }
