@@ -19,7 +19,7 @@ from irontree.services.delivery.comments import CommentView, comment_template
 from irontree.services.delivery.issue_text import Part
 from irontree.services.questions.pages import OpenForm, form_template
 from irontree.services.views.history import AttemptView, DeniedView
-from irontree.services.work.prompts import Asked, Delivered, Passage, StepView, Surroundings
+from irontree.services.work.prompts import Asked, Delivered, Passage, SaidSince, StepView, Surroundings
 from tests.support.hostile_texts import KEY_MARKER, MARKER, NOW, SHA
 from tests.support.prompts import mention_prompt, plan_prompt, round_prompt
 from tests.support.view_values import (
@@ -166,6 +166,7 @@ def prompt(text: str) -> dict[str, object]:
         "commands": (text, "make test"),
         "protected": "ask",
         "told": told(text),
+        "said": (SaidSince(text, text),),
         "report_file": ".irontree-report.json",
         "failure": failure(text),
         "answered": (asked(text),),

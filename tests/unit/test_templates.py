@@ -252,6 +252,7 @@ def test_the_sections_of_a_prompt_take_effect_after_any_description():
     ours = ["What it builds on", "Files this is about", "How it will be verified", "How to go about it"]
     ours += [
         "What was asked, and answered",
+        "What was said since",
         "Why the last attempt was not enough",
         "Text by people without write access",
         "Rules",
@@ -378,6 +379,7 @@ def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
         **prompt("a hostile wish"),
         "member": None,
         "told": None,
+        "said": (),
         "node": task,
         "step": None,
         "failure": None,

@@ -9,14 +9,17 @@ from typing import Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.checks import checks_for
+from irontree.domain.commands import parse_command
+from irontree.domain.comments import is_marked
 from irontree.domain.documents import common_text
 from irontree.domain.graph import Graph
 from irontree.domain.halt import AGENT_ASKS
-from irontree.domain.instructions import ASSIGNED, Instructions, instructions_for
+from irontree.domain.instructions import ASSIGNED, Instructions, instructions_for, is_report
 from irontree.domain.plan import AgentSpec, Member, Plan, PlanNode
 from irontree.domain.state import TaskState
 from irontree.domain.text import one_line
 from irontree.domain.values import short_sha
+from irontree.errors import FORGE_FAILED
 from irontree.ports import Stream
 from irontree.services.record import World
 from irontree.services.views.history import failure_of, last_of
@@ -25,6 +28,8 @@ INTRODUCTION_CHARACTERS: Final = 12_000
 DESCRIPTION_CHARACTERS: Final = 6_000
 REPORT_FILE: Final = ".irontree-report.json"
 """Where an agent says what its report needs: text by name."""
+MOST_SAID: Final = 20
+"""Of the comments since the approval."""
 SUMMARY_CHARACTERS: Final = 600
 MOST_DELIVERED: Final = 20
 MOST_LINES: Final = 60
@@ -94,6 +99,7 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
         protected=plan.policy.protected,
         step=_step(plan, node),
         told=_told(plan, node, stream),
+        said=_said_since(app, plan, state, stream) if state and stream else (),
         report_file=REPORT_FILE,
         commands=tuple(check.does for check in checks_for(node, plan.policy, attempt.present)),
         failure=failure_of(app, stream, state) if state and stream else None,
@@ -107,6 +113,31 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
 def member_of(agent: AgentSpec) -> Member | None:
     """The member of the team that *agent* is, to be told who it is; None for one that is nobody by name."""
     return agent if isinstance(agent, Member) else None
+
+
+class SaidSince(NamedTuple):
+    """A comment by a person with write access, since the work on the issue was approved."""
+
+    by: str
+    text: str
+
+
+def _said_since(app: App, plan: Plan, state: TaskState, stream: Stream) -> tuple[SaidSince, ...]:
+    """What writers said on the issue since its stream began, without commands, reports and members of the team.
+
+    For a team that works in its forge alone. Without an answer of the forge the attempt goes on without.
+    """
+    if not plan.policy.instructions:
+        return ()
+    try:
+        comments = app.forge().comments_since(state.issue_number, stream.records[0].told.time)
+    except FORGE_FAILED as error:
+        app.progress.note(f"the comments on #{state.issue_number} could not be read: {error.message}")
+        return ()
+    heard = (one for one in comments if one.trusted and not plan.policy.is_agents(one.author))
+    own = (one for one in heard if not is_marked(one.body) and not is_report(one.body))
+    said = [SaidSince(one.author, one.body) for one in own if parse_command(one.body) is None]
+    return tuple(said[-MOST_SAID:])
 
 
 def _told(plan: Plan, node: PlanNode, stream: Stream | None) -> Instructions | None:
