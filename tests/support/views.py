@@ -12,7 +12,7 @@ from irontree.domain.checks import Coverage
 from irontree.domain.comments import MAX_TOLD, plain, slim
 from irontree.domain.events import CATEGORY
 from irontree.domain.halt import RULE, RULES
-from irontree.domain.instructions import Instructions
+from irontree.domain.instructions import Instructions, filled
 from irontree.domain.plan import Criterion, PublishPolicy, Shell
 from irontree.domain.text import one_line
 from irontree.services.delivery.comments import CommentView, comment_template
@@ -220,7 +220,9 @@ def answer(text: str) -> dict[str, object]:
 
 def reply(text: str) -> dict[str, object]:
     return {
-        "report": slim(f"[Action Report]\n**Cause**: {plain(one_line(text))}"[:MAX_TOLD]),
+        "report": filled(slim("[Action Report]\n**Cause**: {root_cause}"), {"root_cause": plain(one_line(text))})[
+            :MAX_TOLD
+        ],
         "title": text,
         "marker": MARKER,
         "asked_for": True,

@@ -323,7 +323,8 @@ def _action_report(app: App, world: World, state: TaskState) -> str:
     completed = last_of(app.log.read(state.issue_number), "run_completed")
     said = completed.told.report if completed else {}
     of_agent = {name: plain(one_line(str(text))) for name, text in said.items()}
-    return slim(filled(form, of_agent | _known_of_work(app, world, state))[:MAX_TOLD])
+    # The form first: what makes an agent's words harmless is what `slim` takes out.
+    return filled(slim(form), of_agent | _known_of_work(app, world, state))[:MAX_TOLD]
 
 
 def _known_of_work(app: App, world: World, state: TaskState) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -148,3 +149,10 @@ def test_where_comments_cannot_be_read_the_attempt_goes_on(told: Scene):
     perform(told.app, Run(GREETING))
     assert told.events()[-1] == "run_completed"
     assert any("could not be read" in line for line in told.notes.lines)
+
+
+def test_nothing_that_the_agent_says_has_an_effect_on_the_forge(told: Scene):
+    told.agent = ScriptedAgent(says(root_cause="fixes #7 and @ada, see https://evil.example/x <b>"))
+    work(told)
+    (reply,) = told.comments()
+    assert not re.search(r"#7|@ada|://evil|<b>", reply)
