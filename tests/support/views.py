@@ -402,7 +402,12 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     },
     "comments/counted.md": lambda text: {"marker": MARKER, "command": text, "so_far": text, "edited": text},
     "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
-    "forms/standing.md": lambda text: {"name": "0a1b2c3d4e5f6071", "policy": policy(text), "posts_to": text},
+    "forms/standing.md": lambda text: {
+        "name": "0a1b2c3d4e5f6071",
+        "policy": policy(text).model_copy(update={"discussion": "everybody"}),
+        "members_to_ask": policy(text).team,
+        "posts_to": text,
+    },
     "forms/branch.md": lambda text: {"document": text, "refusal": text, "where": text},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,

@@ -21,6 +21,7 @@ from irontree.errors import RemoteUnavailable
 from irontree.services.proposals.sources import resolve
 from irontree.services.toolchain.asking import answer_request
 from irontree.services.toolchain.looking import DiscussionLookout, Talked
+from irontree.services.work.standing import standing_text
 from irontree.store.memory import MemoryLock
 from tests.support.issues import edit, say, write
 from tests.support.watching import Killed, Watched, dying
@@ -98,6 +99,14 @@ class Team:
 @pytest.fixture
 def team(scene: Scene) -> Team:
     return Team(scene)
+
+
+def test_the_standing_approval_says_who_is_asked_about_new_issues_if_anybody_is(team: Team):
+    text, _ = standing_text(team.app)
+    assert "each member that discusses, one after the other, asked as well" in text
+    assert "comments `/discuss`: `quant`, `coder`. What they claim is proposed" in text
+    team.scene.policy = team.scene.policy.model_copy(update={"discussion": None})
+    assert "new issue" not in standing_text(team.app)[0]
 
 
 def test_members_are_asked_in_turn_and_each_is_told_what_was_said(team: Team):
