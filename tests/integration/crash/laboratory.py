@@ -209,15 +209,16 @@ def team_that_counts(place: Path) -> str:
 
 
 def team_that_discusses(place: Path) -> str:
-    """A team of two, each of which claims a part of its own, and leaves a line in a file each time that it is asked."""
-    claim = {"title": "Part of {}", "criteria": ["it is there `$ test -f {}.txt`"]}
+    """A team of two, each of which claims a part of its own, leaves a line in a file when asked, and does its part."""
+    claim = {"title": "Part of {}", "criteria": ["it is there `$ test -f part-of-{}.txt`"]}
     answer = json.dumps({"position": "I can.", "claims": [claim]})
     members = "".join(_member(place, name, answer.replace("{}", name)) for name in ("quant", "coder"))
     return f"toolchain: {{discussion: everybody}}\nteam:\n{members}"
 
 
 def _member(place: Path, name: str, answer: str) -> str:
-    script = f"echo {name} >> {place / 'asked'}; printf %s '{answer}' > \"$IRONTREE_ANSWER_FILE\""
+    says = f"echo {name} >> {place / 'asked'}; printf %s '{answer}' > \"$IRONTREE_ANSWER_FILE\""
+    script = f'if [ "$IRONTREE_ANSWER_FILE" ]; then {says}; else echo > "$IRONTREE_TASK_KEY.txt"; fi'
     return f"- name: {name}\n  command: {json.dumps(['sh', '-c', script])}\n"
 
 
