@@ -10,12 +10,12 @@ from prefect.states import Completed
 
 from irontree.domain.text import counted
 from irontree.flows.runs.recovery import fails_if_refused, hold_liveness, mark_dead_runs, take_up_all, tidy
-from irontree.flows.serve.chores import take_mentions, tell_what_waits
+from irontree.flows.serve.chores import take_requests, tell_what_waits
 from irontree.services.answers.comments import look
 from irontree.services.consistency.reconcile import drop_old_transcripts
 from irontree.services.execution.steps import put_in_order
 from irontree.services.loops.loop import read_loops
-from irontree.services.toolchain.looking import MentionLookout
+from irontree.services.toolchain.looking import TeamLookout
 from irontree.tasks.artifacts import mirror
 from irontree.tasks.stages import open_here
 
@@ -35,7 +35,7 @@ async def janitor(repository: str) -> State[None]:
         dead = await asyncio.to_thread(mark_dead_runs, app)  # first: what comes next may have to refuse
         await asyncio.to_thread(put_in_order, app, "janitor")
         looked = await asyncio.to_thread(look, app)
-        await asyncio.to_thread(take_mentions, app, MentionLookout())
+        await asyncio.to_thread(take_requests, app, TeamLookout())
         await asyncio.to_thread(mirror, app)
         found = await asyncio.to_thread(take_up_all, app)
         await asyncio.to_thread(list, tell_what_waits(app))

@@ -1,11 +1,14 @@
-"""Runs in which members of the team are asked: one for each request, one at a time beside the loop and its issue."""
+"""Runs in which members of the team are asked, one at a time beside the loop and its issue, and what comes of it."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from prefect.client.orchestration import SyncPrefectClient
 
 from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent, failed
+from irontree.domain.plan import canonical_digest
 from irontree.domain.timestamps import moment_in_utc
 from irontree.flows.runs.runs import RunInfo, connect, deployment_id, ensure_run, find_runs, issue_tag, tags
 from irontree.services.work.standing import due_requests
@@ -31,6 +34,18 @@ def start_requests(app: App) -> tuple[str, ...]:
         if run is None and wanted:
             run = _start(app, client, wanted[0])
     return (f"{run.name} goes on",) if run else ()
+
+
+def ask_for_approval(app: App, documents: Collection[str]) -> None:
+    """Ensure that each document with the team's claims was put up for approval as it is, once."""
+    with connect() as client:
+        for document in documents:
+            digest = canonical_digest((app.repository.root / document).read_text(encoding="utf-8"))
+            key = f"{app.repository.id}/{document}/{digest}"
+            if not find_runs(client, [key]):
+                parameters = {"repository": str(app.repository.root), "document": document}
+                intake = deployment_id(client, "intake", app.repository.id)
+                ensure_run(client, intake, key=key, parameters=parameters, tags=tags(app))
 
 
 def _gave_up(app: App, request: AskedAgent, run: RunInfo | None) -> bool:

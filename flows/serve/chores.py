@@ -26,15 +26,15 @@ from irontree.errors import (
     ServerUnavailable,
     in_words,
 )
-from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
-from irontree.flows.runs.requests import start_requests
+from irontree.flows.runs.recovery import start_loop, start_what_waits, take_up_all, wake_overtaken
+from irontree.flows.runs.requests import ask_for_approval, start_requests
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
 from irontree.services.answers.comments import CommentResult, look
 from irontree.services.answers.lookout import Lookout, take_merges
 from irontree.services.loops.loop import may_ask
 from irontree.services.questions.questions import COMMENT
 from irontree.services.record import read_world
-from irontree.services.toolchain.looking import MentionLookout
+from irontree.services.toolchain.looking import TeamLookout
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 from irontree.tasks.stages import app_of
 
@@ -268,14 +268,14 @@ LookForComments = Callable[[], tuple[CommentResult, ...]]
 
 
 def take_comments(
-    app: App, lookout: Lookout | None = None, mentions: MentionLookout | None = None
+    app: App, lookout: Lookout | None = None, team: TeamLookout | None = None
 ) -> tuple[CommentResult, ...]:
     """Record answers from comments and merges, and wake the runs that wait for them. Adopt Prefect's settings first.
 
-    What comments ask of the team is kept, and begun. If no server answers, or it refuses, the runs start later: the
+    What the forge asks of the team is kept, and begun. If no server answers, or it refuses, the runs start later: the
     answers are recorded, and the janitor works from the log.
     """
-    take_mentions(app, mentions or MentionLookout())
+    take_requests(app, team or TeamLookout())
     found = look(app, lookout) if may_ask(app) else ()
     merged = False
     with suppress(Busy, *FORGE_FAILED):  # whoever drives looks at requests too; a failure is told of comments
@@ -287,13 +287,30 @@ def take_comments(
     return found
 
 
-def take_mentions(app: App, mentions: MentionLookout) -> None:
-    """Keep what comments ask of the team, and have it begin. Errors that time or an approval cures are not raised."""
+def take_requests(app: App, team: TeamLookout) -> None:
+    """Keep what the forge asks of the team, and have it begin. Errors that time or an approval cures are not raised."""
     if not app.preferences().has_toolchain:
         return
-    with suppress(NotEligible, ConfigRefused, Busy, LogDamaged, ServerUnavailable, *FORGE_FAILED):
-        if mentions.look(app):
-            start_requests(app)
+    for look_at in (_take_mentions, _take_discussions):
+        with suppress(NotEligible, ConfigRefused, Busy, LogDamaged, ServerUnavailable, *FORGE_FAILED):
+            look_at(app, team)
+
+
+def _take_mentions(app: App, team: TeamLookout) -> None:
+    if team.mentions.look(app):
+        start_requests(app)
+
+
+def _take_discussions(app: App, team: TeamLookout) -> None:
+    """Begin what is asked next, put up what the team proposes, and start what a comment approved."""
+    talked = team.discussions.look(app)
+    if talked.asked:
+        start_requests(app)
+    for loop_id in talked.loop_ids:
+        start_loop(app, loop_id)
+    if talked.loop_ids or talked.proposed:
+        wake_overtaken(app)
+        ask_for_approval(app, talked.proposed)
 
 
 class CommentPoller:
@@ -303,7 +320,7 @@ class CommentPoller:
         self, open_it: Callable[[], App], look: Callable[[App], tuple[CommentResult, ...]] | None = None
     ) -> None:
         self._open = open_it
-        self._look = look or partial(take_comments, lookout=Lookout(), mentions=MentionLookout())
+        self._look = look or partial(take_comments, lookout=Lookout(), team=TeamLookout())
         self._app: App | None = None
 
     def __call__(self) -> tuple[CommentResult, ...]:

@@ -72,8 +72,10 @@ class Reader:
     def add_settings(self, text: str) -> None:
         """As the page says, with the agent where it was saved."""
         text = text.replace("/path/to/agent.sh", str(self.place / "agent.sh"))
-        command = read_config(text, "the page").agent.command
-        write_config(self.folder / ".mino" / "config.yml", {"agent.command": list(command)})
+        said = read_config(text, "the page")
+        named = {"agent.command": list(said.agent.command), "toolchain.discussion": said.toolchain.discussion}
+        settings = {key: value for key, value in named.items() if value}
+        write_config(self.folder / ".mino" / "config.yml", settings)
 
     def approve(self) -> None:
         """Approve by the name that the plan shows."""

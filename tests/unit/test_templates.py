@@ -83,6 +83,7 @@ REPLIES = [
     "comments/counted.md",
     "comments/not-taken.md",
     "comments/parts.md",
+    "comments/proposal.md",
     "comments/reply.md",
 ]
 CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, *REPLIES})

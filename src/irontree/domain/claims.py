@@ -161,7 +161,8 @@ def prose(said: Contribution) -> str:
 
 def _told(claim: Claim) -> str:
     after = f" After: {', '.join(claim.depends)}." if claim.depends else ""
-    return f": {one_line(claim.task)} It is done when: {'; '.join(claim.criteria)}.{after}"
+    task = " ".join(filter(None, (one_line(claim.task), "It is done when:")))
+    return f": {task} {'; '.join(claim.criteria)}.{after}"
 
 
 # --- As a document

@@ -27,6 +27,8 @@ from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.services.toolchain.asking import answer_request
+from irontree.services.toolchain.looking import DiscussionLookout
+from irontree.services.work.standing import due_requests
 from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
 from tests.support.hostile_texts import ORDINARY
 from tests.support.own_branch import propose_on_own_branch
@@ -137,10 +139,21 @@ def live(job: Job) -> list[str]:
     if job.life == "asked":
         answer_request(app, asked_agent().key)
         return reaper.effects
+    if job.life == "discussed":
+        talk_over(app)
+        return reaper.effects
     start, somebody = LIVES[job.life]
     halt = drive(app, start(app).id, somebody(app))
     assert halt.reason == "goal_reached", halt
     return reaper.effects
+
+
+def talk_over(app: App) -> None:
+    """Have members asked and answered until nothing is left to do."""
+    lookout = DiscussionLookout()
+    while lookout.look(app).asked or due_requests(app):
+        for request in due_requests(app):
+            answer_request(app, request.key)
 
 
 def push_from_elsewhere(place: Path) -> None:

@@ -36,7 +36,7 @@ from tests.support.repositories import git
 from tests.support.store import asked_agent, standing
 from tests.support.watching import Side
 
-Life = Literal["begin", "own", "change", "asked"]
+Life = Literal["begin", "own", "change", "asked", "discussed"]
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = """\
 # Toy
@@ -157,6 +157,9 @@ class Laboratory:
         if self.life == "asked":
             lay_out(self.place, settings=team_that_counts(self.place))
             ask(self.open())
+        elif self.life == "discussed":
+            lay_out(self.place, settings=team_that_discusses(self.place))
+            open_issue(self.open())
         elif self.life != "change":
             lay_out(self.place, settings=TALKATIVE)
             if self.life == "own":
@@ -203,6 +206,26 @@ def team_that_counts(place: Path) -> str:
     """A team of one member, which answers and leaves a line in a file each time that it is asked."""
     script = f'echo asked >> {place / "asked"}; echo "It does." > "$IRONTREE_ANSWER_FILE"'
     return f"toolchain:\nteam:\n- name: tester\n  command: {json.dumps(['sh', '-c', script])}\n"
+
+
+def team_that_discusses(place: Path) -> str:
+    """A team of two, each of which claims a part of its own, leaves a line in a file when asked, and does its part."""
+    claim = {"title": "Part of {}", "criteria": ["it is there `$ test -f part-of-{}.txt`"]}
+    answer = json.dumps({"position": "I can.", "claims": [claim]})
+    members = "".join(_member(place, name, answer.replace("{}", name)) for name in ("quant", "coder"))
+    return f"toolchain: {{discussion: everybody}}\nteam:\n{members}"
+
+
+def _member(place: Path, name: str, answer: str) -> str:
+    says = f"echo {name} >> {place / 'asked'}; printf %s '{answer}' > \"$IRONTREE_ANSWER_FILE\""
+    script = f'if [ "$IRONTREE_ANSWER_FILE" ]; then {says}; else echo > "$IRONTREE_TASK_KEY.txt"; fi'
+    return f"- name: {name}\n  command: {json.dumps(['sh', '-c', script])}\n"
+
+
+def open_issue(app: App) -> None:
+    """Approve the settings, and open an issue that is to be talked over."""
+    app.agent_requests.approve(standing(app.policy(None)))
+    app.forge().create_issue("Averages", "Trade on two averages.\n", ["type/feat"])
 
 
 def ask(app: App) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from irontree.app import App
 from irontree.domain.timestamps import moment_in_utc, utc_text
-from irontree.ports import CommentMark
+from irontree.ports import ChangedIssue, CommentMark
 from irontree.services.delivery.comments import asked_in_comments
 from irontree.services.execution.steps import catch_up
 from irontree.services.questions.questions import Question
@@ -19,22 +20,40 @@ _APPROVAL_HELD: Final = timedelta(minutes=5)
 """An approval names the text of its issue, and an edit is no comment."""
 
 
-class CommentWatch:
-    """Tells which comments of the whole repository are new: one list, which costs nothing where nothing changed."""
+def _comments(app: App, moment: str) -> tuple[CommentMark, ...]:
+    return app.forge().commented_since(moment)
 
-    def __init__(self) -> None:
-        self._marks: frozenset[CommentMark] = frozenset()
 
-    def fresh(self, app: App, earliest: str) -> frozenset[CommentMark]:
+Mark = TypeVar("Mark", CommentMark, ChangedIssue)
+
+
+class Watch(Generic[Mark]):
+    """Tells which entries of a list of the whole repository are new; it costs nothing where nothing changed.
+
+    *listed* lists what changed since a moment (ISO 8601, UTC).
+    """
+
+    def __init__(self, listed: Callable[[App, str], tuple[Mark, ...]]) -> None:
+        self._listed: Callable[[App, str], tuple[Mark, ...]] = listed
+        self._marks: frozenset[Mark] = frozenset()
+
+    def fresh(self, app: App, earliest: str) -> frozenset[Mark]:
         """Those that the last list did not have, or not as they are now; the first begins at *earliest* (UTC).
 
         Raises RemoteFailed.
         """
         newest = max((moment for mark in self._marks if (moment := moment_in_utc(mark.at))), default=None)
-        found = frozenset(app.forge().commented_since(utc_text(newest - _OVERLAP) if newest else earliest))
+        found = frozenset(self._listed(app, utc_text(newest - _OVERLAP) if newest else earliest))
         fresh = found - self._marks
         self._marks = found or self._marks
         return fresh
+
+
+class CommentWatch(Watch[CommentMark]):
+    """Tells which comments are new."""
+
+    def __init__(self) -> None:
+        super().__init__(_comments)
 
 
 class Lookout:

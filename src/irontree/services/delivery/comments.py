@@ -94,6 +94,11 @@ def parts_marker(issue_number: int, parts: str) -> str:
     return _marker(issue_number, f"parts/{parts}")
 
 
+def proposal_marker(issue_number: int, proposal: str) -> str:
+    """The marker of the comment that proposes to divide an issue in this way."""
+    return _marker(issue_number, f"proposal/{proposal}")
+
+
 def _marker(issue_number: int, name: str) -> str:
     token = base64.b32encode(hashlib.sha256(name.encode()).digest()[:10]).decode().lower()
     return f"<!-- irontree:{issue_number}:{token} -->"

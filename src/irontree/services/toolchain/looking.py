@@ -1,10 +1,11 @@
-"""Look at the forge for mentions of the team, and keep each as a request that is to be answered (T1)."""
+"""Look at the forge for mentions of the team and new issues, and keep each as a request to be answered (T1)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent
@@ -12,8 +13,11 @@ from irontree.domain.plan import Member
 from irontree.domain.timestamps import parsed, utc_text
 from irontree.domain.toolchain import due_mentions
 from irontree.errors import AccessRefused, NotEligible, RemoteFailed, RemoteUnavailable
-from irontree.ports import CommentMark
-from irontree.services.answers.lookout import CommentWatch
+from irontree.ports import ChangedIssue, CommentMark
+from irontree.services.answers.lookout import CommentWatch, Watch
+from irontree.services.proposals.again import UNREADABLE
+from irontree.services.record import read_world
+from irontree.services.toolchain.discussing import Progress, talk_over
 from irontree.services.work.standing import standing_policy
 
 LOOKING: Final = "looking-for-mentions"
@@ -39,7 +43,7 @@ class MentionLookout:
         with app.alive(LOOKING).hold("look for mentions"):
             approved = _approved_at(app)
             watch, self._watch = self._watch or CommentWatch(), None
-            self._since = self._since or _begins(app, approved)
+            self._since = self._since or _begins(_known(app).values(), approved)
             due, failed = _due(app, watch.fresh(app, self._since), team, approved)
             for asked in due:
                 app.agent_requests.save(asked)
@@ -49,6 +53,76 @@ class MentionLookout:
         return due
 
 
+class Talked(NamedTuple):
+    """What came of a look at the issues that the team talks over."""
+
+    asked: tuple[AskedAgent, ...] = ()
+    """The requests that were saved, oldest first."""
+    proposed: tuple[str, ...] = ()
+    """Documents that wait for a person."""
+    loop_ids: tuple[str, ...] = ()
+    """Loops that a comment started."""
+
+
+class DiscussionLookout:
+    """Remembers which issues were looked at. Keep it as long as the ports are kept."""
+
+    def __init__(self) -> None:
+        self._issues: Watch[ChangedIssue] = Watch(lambda app, moment: app.forge().changed_since(moment))
+        self._comments = CommentWatch()
+        self._due: set[int] = set()
+        self._looked: dict[int, tuple[AskedAgent, ...]] = {}
+        """What was asked about an issue when it was looked at last."""
+
+    def look(self, app: App) -> Talked:
+        """Go on with every discussion in which something changed, or that begins, and save what is to be asked next.
+
+        An issue that cannot be gone on with now stays due, and keeps no other from being looked at. Raises NotEligible
+        while nobody has approved that the team is asked, Busy while another process looks, RemoteFailed.
+        """
+        policy = standing_policy(app)
+        if policy.discussion is None:
+            return Talked()
+        with app.alive(LOOKING).hold("look for issues to talk over"):
+            approved, known = _approved_at(app), tuple(_known(app).values())
+            self._note_changes(app, [each for each in known if each.kind == "discussion"], approved)
+            world, found = read_world(app), list[Progress]()
+            for number in sorted(self._due):
+                with suppress(*UNREADABLE):  # it stays due
+                    found.append(talk_over(app, world, number, policy, known, approved))
+                    self._due.discard(number)
+                    self._looked[number] = _about(number, known)
+            return _saved(app, found)
+
+    def _note_changes(self, app: App, asked: Sequence[AskedAgent], approved: datetime) -> None:
+        begins = _begins(asked, approved)
+        changed = {mark.issue.number for mark in self._issues.fresh(app, begins)}
+        commented = {mark.issue_number for mark in self._comments.fresh(app, begins)}
+        moved = {each.issue_number for each in asked}
+        self._due |= changed | commented | {each for each in moved if self._looked.get(each) != _about(each, asked)}
+
+
+class TeamLookout:
+    """All looks for what the forge asks of the team. Keep it as long as the ports are kept."""
+
+    def __init__(self) -> None:
+        self.mentions = MentionLookout()
+        self.discussions = DiscussionLookout()
+
+
+def _about(number: int, known: Iterable[AskedAgent]) -> tuple[AskedAgent, ...]:
+    return tuple(each for each in known if each.kind == "discussion" and each.issue_number == number)
+
+
+def _saved(app: App, found: Iterable[Progress]) -> Talked:
+    found = tuple(found)
+    asked = sorted((each.asked for each in found if each.asked), key=lambda asked: (asked.asked_at, asked.key))
+    for each in asked:
+        app.agent_requests.save(each)
+    proposed = tuple(each.proposed for each in found if each.proposed)
+    return Talked(tuple(asked), proposed, tuple(each.loop_id for each in found if each.loop_id))
+
+
 def _approved_at(app: App) -> datetime:
     standing = app.agent_requests.standing()
     if standing is None:  # pragma: no cover - `standing_policy` has just seen it
@@ -56,9 +130,9 @@ def _approved_at(app: App) -> datetime:
     return parsed(standing.approval.at)
 
 
-def _begins(app: App, approved: datetime) -> str:
+def _begins(known: Iterable[AskedAgent], approved: datetime) -> str:
     """What is older was looked at: requests are saved in the order in which they were asked."""
-    newest = (parsed(asked.asked_at) - _OVERLAP for asked in _known(app).values())
+    newest = (parsed(asked.asked_at) - _OVERLAP for asked in known)
     return utc_text(max((approved, *newest)))
 
 

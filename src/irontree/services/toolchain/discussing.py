@@ -1,0 +1,235 @@
+"""Talk new issues over: whom to ask next, what all claims come to, and what people say to that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from irontree.app import App, Origin
+from irontree.domain.adoption import has_key_marker
+from irontree.domain.agent_requests import AskedAgent
+from irontree.domain.claims import Breakdown, breakdown
+from irontree.domain.commands import Command, Malformed, parse_command
+from irontree.domain.comments import MAX_CHARACTERS, is_marked
+from irontree.domain.discussion import (
+    ROUNDS,
+    contributed,
+    due_in_discussion,
+    is_talked_over,
+    newest_round,
+    next_round,
+    round_of,
+)
+from irontree.domain.issues import Comment, Issue
+from irontree.domain.plan import ExecutionPolicy, canonical_digest
+from irontree.errors import FORGE_FAILED, AnswerRefused, Busy, EnvironmentRefused, IrontreeError, LogDamaged, Refused
+from irontree.services.answers.answers import between_steps
+from irontree.services.answers.approve import approve
+from irontree.services.delivery.comments import answer_marker, find_posted, post_once, proposal_marker
+from irontree.services.loops.loop import read_loops
+from irontree.services.proposals.again import UNREADABLE
+from irontree.services.proposals.approval import approval_view
+from irontree.services.proposals.proposal import Proposal, propose_from
+from irontree.services.proposals.sources import drafted
+from irontree.services.questions.questions import COMMENT
+from irontree.services.record import World
+
+WAIT_SECONDS: Final = 5.0
+_DECIDE: Final = ("approve", "send-back")
+_LONGEST: Final = (2000, 500, 100)
+"""Characters of a command that the comment shows, if those before made it too long."""
+
+
+class Progress(NamedTuple):
+    """What came of a look at one issue."""
+
+    asked: AskedAgent | None = None
+    """What is to be asked next; it is not saved yet."""
+    proposed: str = ""
+    """The document that waits for a person."""
+    loop_id: str = ""
+    """The loop that a comment started."""
+
+
+def talk_over(
+    app: App, world: World, number: int, policy: ExecutionPolicy, known: Sequence[AskedAgent], since: datetime
+) -> Progress:
+    """Go on with the discussion of that issue, as far as the forge and our records allow.
+
+    *known* are all requests, *since* is when a person approved that the team is asked. Raises Busy, RemoteFailed.
+    """
+    asked = newest_round(number, known)
+    if unfinished := _unfinished(app, world, number):
+        return Progress(loop_id=unfinished)
+    issue = None if _is_taken_in(world, number) else app.forge().read_issue(number)
+    if issue is None or not is_talked_over(issue) or (issue.trusted and has_key_marker(issue.body)):
+        return Progress()
+    comments = app.forge().comments(number)
+    due = due_in_discussion(issue, comments, policy, known, since)
+    if due or not asked or any(each.is_open for each in asked):
+        return Progress(asked=due)
+    with between_steps(app, f"issue-{number}, proposal", wait_seconds=WAIT_SECONDS):
+        return _Discussed(app, issue, policy, asked, {each.url for each in known}).go_on(comments)
+
+
+def _is_taken_in(world: World, number: int) -> bool:
+    """Whether the issue is a task of ours."""
+    plans = (plan.divides or plan.adoption for plan in world.plans.values())
+    return world.find(number) is not None or any(taken and taken.issue_number == number for taken in plans)
+
+
+def _unfinished(app: App, world: World, number: int) -> str:
+    """The loop of a proposal that a comment approved and that a crash left without one, started now; else empty."""
+    path = app.agent_requests.draft_path(number)
+    plan = next((plan for plan in world.plans.values() if plan.spec_path == path), None)
+    if plan is None or plan.approval is None or plan.approval.channel != COMMENT:
+        return ""
+    if any(plan.nodes[0].task_key in loop.keys for loop in read_loops(app)[0]):
+        return ""
+    proposal = _proposal(app, number)
+    with between_steps(app, f"issue-{number}, approval", wait_seconds=WAIT_SECONDS):
+        return approve(app, proposal, proposal.name, plan.approved_by).id
+
+
+def _proposal(app: App, number: int) -> Proposal:
+    """What approving the claims would do. Raises AnswerRefused if there are none."""
+    draft = drafted(app, number)
+    if draft is None:
+        raise AnswerRefused("nobody claims a part of it", remedy=f"write a document with a line `Parent: #{number}`")
+    return propose_from(app, draft, draft.spec_path)
+
+
+class _Discussed(NamedTuple):
+    """An issue about which nobody is to be asked any more in this round. The driver lock is held."""
+
+    app: App
+    issue: Issue
+    policy: ExecutionPolicy
+    asked: tuple[AskedAgent, ...]
+    taken: Iterable[str]
+    """The addresses of comments that have begun a round."""
+
+    def go_on(self, comments: Sequence[Comment]) -> Progress:
+        """Propose what the claims come to, once, and take what people say to it."""
+        number = self.issue.number
+        found = breakdown(number, self.issue.title if self.issue.trusted else "", contributed(self.asked, self.policy))
+        text = found.text if found.claimed else ""
+        if (self.app.agent_requests.draft(number) or "") != text:
+            self.app.agent_requests.save_draft(number, text)
+            self.app.repository.back_up()
+        marker = proposal_marker(number, canonical_digest([round_of(self.asked[0]), *found]))
+        there = find_posted(comments, marker)
+        if there is None:
+            post_once(self.app, number, self._told(found, marker), marker)
+            return Progress(proposed=self._document())
+        answered = (self._answered(comments, there, each) for each in comments)
+        return next(filter(None, answered), Progress(proposed=self._document()))
+
+    def _document(self) -> str:
+        """The document that can be approved now; empty if it leaves something open."""
+        with suppress(*UNREADABLE):
+            return _proposal(self.app, self.issue.number).what
+        return ""
+
+    def _told(self, found: Breakdown, marker: str) -> str:
+        values = {
+            **found._asdict(),
+            "number": self.issue.number,
+            "by": self.asked[0].by,
+            "questions": (),
+            "approval": None,
+            "last": round_of(self.asked[0]) == ROUNDS,
+            "rounds": ROUNDS,
+            "marker": marker,
+        }
+        render = self.app.renderer.render
+        try:
+            view = approval_view(self.app, _proposal(self.app, self.issue.number), loop_mode=True)
+        except (Refused, EnvironmentRefused, LogDamaged) as error:
+            questions = self._questions(error) if found.claimed else ()
+            return render(_TEMPLATE, **values | {"questions": questions, "longest": 0})
+        texts = (render(_TEMPLATE, **values | {"approval": view, "longest": longest}) for longest in _LONGEST)
+        short = next((text for text in texts if len(text) <= MAX_CHARACTERS), None)
+        return short or render(_TEMPLATE, **values | {"longest": 0})
+
+    def _questions(self, error: IrontreeError) -> tuple[str, ...]:
+        """What keeps it from being approved, without the place in a file that readers do not see."""
+        place = rf"{re.escape(self.app.agent_requests.draft_path(self.issue.number))}:(\d+:)? "
+        return tuple(re.sub(place, "", line) for line in error.message.splitlines())
+
+    # --- What people say to it
+
+    def _answered(self, comments: Sequence[Comment], there: Comment, comment: Comment) -> Progress | None:
+        """What came of that comment; None if it decides nothing, or was answered before."""
+        command, marker = parse_command(comment.body), answer_marker(self.issue.number, comment.id)
+        is_ours = (comment.ours and is_marked(comment.body)) or comment.url in self.taken
+        decides = isinstance(command, Malformed) or (command is not None and command.choice.word in _DECIDE)
+        if is_ours or not decides or find_posted(comments, marker) or not self._is_heard(comment):
+            return None
+        try:
+            self._require_valid(comments, there, comment)
+            return self._follow(there, comment, command)
+        except Busy:
+            raise
+        except (Refused, EnvironmentRefused, LogDamaged) as error:
+            self._refuse(comment, command, error, marker)
+        return None
+
+    def _is_heard(self, comment: Comment) -> bool:
+        return self.policy.is_agents(comment.author) or self.app.forge().may_write(comment.author)
+
+    def _require_valid(self, comments: Sequence[Comment], there: Comment, comment: Comment) -> None:
+        if self.policy.is_agents(comment.author):
+            raise AnswerRefused("an account of the team decides nothing", remedy="somebody with write access says it")
+        if comment.edited:
+            raise AnswerRefused("the comment was edited, possibly by someone else", remedy="say it in a new comment")
+        if comments.index(comment) < comments.index(there):
+            raise AnswerRefused("it was said before this was proposed", remedy="say it again if you still mean it")
+
+    def _follow(self, there: Comment, comment: Comment, command: Command | Malformed | None) -> Progress:
+        if not isinstance(command, Command):
+            raise AnswerRefused(command.reason if command else "it says nothing")
+        if command.choice.word == "approve":
+            return self._approve(there, comment, command.argument)
+        number = round_of(self.asked[0])
+        if number == ROUNDS:
+            how = f"write a document with a line `Parent: #{self.issue.number}`, and approve that"
+            raise AnswerRefused(f"the team has talked it over {ROUNDS} times", remedy=how)
+        return Progress(asked=next_round(self.issue, comment, command.note, self.policy, number + 1))
+
+    def _approve(self, there: Comment, comment: Comment, name: str) -> Progress:
+        proposal = _proposal(self.app, self.issue.number)
+        proposal.require_named(name)
+        if there.edited or f"`/approve {proposal.name}`" not in there.body:
+            shown = f"`irontree task '#{self.issue.number}'` shows it, and asks"
+            raise AnswerRefused("the comment that proposes it does not show what this would approve", remedy=shown)
+        origin = Origin(comment.author, COMMENT, comment=comment.url, commented_at=comment.created_at)
+        loop = approve(replace(self.app, origin=origin), proposal, name, comment.author)
+        with suppress(*FORGE_FAILED):  # nothing depends on it
+            self.app.forge().react(self.issue.number, comment.id, "+1")
+        return Progress(loop_id=loop.id)
+
+    def _refuse(
+        self,
+        comment: Comment,
+        command: Command | Malformed | None,
+        error: Refused | EnvironmentRefused | LogDamaged,
+        marker: str,
+    ) -> None:
+        """Say once why that was not taken, and what would be."""
+        text = self.app.renderer.render(
+            "comments/not-taken.md",
+            marker=marker,
+            command=f"/{command.choice.word}" if isinstance(command, Command) else comment.body.strip(),
+            reason=error.message,
+            remedy=error.remedy or "",
+            answers=(),
+        )
+        post_once(self.app, self.issue.number, text, marker)
+
+
+_TEMPLATE: Final = "comments/proposal.md"
