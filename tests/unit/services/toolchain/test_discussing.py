@@ -18,6 +18,7 @@ from irontree.domain.comments import marked_problems
 from irontree.domain.plan import Approval, Member
 from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteUnavailable
+from irontree.ports import AgentTask
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import resolve
 from irontree.services.toolchain.asking import answer_request
@@ -346,6 +347,19 @@ def test_an_issue_that_is_nobody_s_to_discuss_any_more_is_left_alone(team: Team,
 def test_an_issue_that_is_a_task_already_is_not_talked_over(team: Team):
     team.scene.start("# Friendly\n\nParent: #1\n\n## Greeting\n\n- [ ] it is there `$ has greet.txt`\n")
     assert team.look() == Talked()
+
+
+def test_an_issue_that_is_closed_while_a_member_works_keeps_the_answer_and_gets_no_comment(team: Team):
+    def closes(task: AgentTask) -> None:
+        edit(team.scene, 1, state="closed")
+        writes(".irontree-answer.json", answer(RISK))(task)
+
+    team.scene.reviewers["quant"] = ScriptedAgent(closes)
+    [asked] = team.look().asked
+    done = answer_request(team.app, asked.key)
+    assert (done.state, done.reason) == ("done", "issue #1 was closed meanwhile")
+    assert "Risk limit" in (done.answer or "")
+    assert (team.comments(), team.look()) == ([], Talked())
 
 
 def test_who_is_still_to_be_asked_when_it_becomes_a_task_is_not(team: Team):
