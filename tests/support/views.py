@@ -410,7 +410,6 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "forms/standing.md": lambda text: {
         "name": "0a1b2c3d4e5f6071",
         "policy": policy(text).model_copy(update={"discussion": "everybody"}),
-        "members_to_ask": policy(text).team,
         "posts_to": text,
     },
     "forms/branch.md": lambda text: {"document": text, "refusal": text, "where": text},

@@ -20,13 +20,6 @@ ROUNDS: Final = 3
 _LATER: Final = re.compile(r"I\d+r(\d+)")
 
 
-def members_to_ask(policy: ExecutionPolicy) -> tuple[Member, ...]:
-    """Who is asked about new issues, in order."""
-    if policy.discussion == "lead":
-        return tuple(member for member in policy.team if member.lead)
-    return tuple(member for member in policy.team if member.discusses and policy.discussion)
-
-
 def round_of(request: AskedAgent) -> int:
     """The round that the request is part of, from 1."""
     later = _LATER.fullmatch(request.cause)
@@ -58,7 +51,7 @@ def due_in_discussion(
     if not is_talked_over(issue) or any(each.is_open for each in asked):
         return None
     done = {each.member for each in asked}
-    member = next((each for each in members_to_ask(policy) if each.name not in done), None)
+    member = next((each for each in policy.discussing if each.name not in done), None)
     if member is None:
         return None
     if asked:
@@ -74,7 +67,7 @@ def next_round(issue: Issue, comment: Comment, note: str, policy: ExecutionPolic
     """The first request of round *number*, in which the team is told the *note* of that comment."""
     opening = _opening(issue, comment.author, comment.created_at, comment.url)
     changes = {"cause": f"I{issue.number}r{number}", "text": note}
-    return _for(members_to_ask(policy)[0], opening.model_copy(update=changes))
+    return _for(policy.discussing[0], opening.model_copy(update=changes))
 
 
 def is_persons(said: Issue | Comment, policy: ExecutionPolicy) -> bool:

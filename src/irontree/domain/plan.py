@@ -394,6 +394,12 @@ class ExecutionPolicy(Placed):
         """Every agent that may be started."""
         return (*((self.agent,) if self.needs_agent else ()), *self.reviewers, *self.team)
 
+    @property
+    def discussing(self) -> tuple[Member, ...]:
+        """Who is asked about new issues, in order."""
+        asked = {"everybody": lambda each: each.discusses, "lead": lambda each: each.lead, None: lambda _: False}
+        return tuple(filter(asked[self.discussion], self.team))
+
     def is_agents(self, login: str | None) -> bool:
         """Whether that account on the forge is an agent's, and so no person's (T3)."""
         return login is not None and login.casefold() in {(each.account or "").casefold() for each in self.team}

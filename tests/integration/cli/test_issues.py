@@ -7,6 +7,9 @@ import shlex
 
 import pytest
 
+from irontree.app import Origin
+from irontree.bootstrap import open_app
+from irontree.services.record import read_world
 from tests.integration.cli.conftest import CONFIG, SPEC
 
 GREETING = """\
@@ -214,3 +217,28 @@ def test_an_adopted_issue_whose_plan_was_deleted_is_approved_again_by_its_number
     assert shell("task", "#1", "--stepwise", "--approve", name_of(shell, "#1")).code == 0
     assert shell("run", "1").code == 0
     assert shell("status", "--json").data["issues"][0]["task_key"] == "greeting"
+
+
+DRAFT = "# Second\n\nParent: #1\n\n## Part of it\n\n- [ ] it is there `$ test -f part.txt`\n"
+
+
+def test_an_issue_that_the_team_talked_over_is_divided_as_its_members_claim(shell):
+    app = open_app(shell.root, origin=Origin("ada"))
+    app.forge().create_issue("Second", "It should be larger.\n")
+    app.agent_requests.save_draft(1, DRAFT)
+    shown = shell("task", "#1", "--plan")
+    assert shown.code == 0, shown.err
+    for told in ("#1 Second", "Part of it", "test -f part.txt", "there already"):
+        assert told in shown.out
+    name = shown.out.partition("`")[2].partition("`")[0]
+    done = shell("task", "#1", "--stepwise", "--approve", name)
+    assert done.code == 0, done.err
+    assert read_world(open_app(shell.root, origin=Origin("ada"))).children["second"] == ("part-of-it",)
+
+
+def test_one_that_somebody_adopted_instead_is_one_task(shell):
+    app = open_app(shell.root, origin=Origin("ada"))
+    app.forge().create_issue("Second", "- [ ] it is larger `$ true`\n")
+    app.agent_requests.save_draft(1, DRAFT)
+    assert shell("task", "adopt", "issue-1").code == 0
+    assert "Part of it" not in shell("task", "#1", "--plan").out

@@ -383,3 +383,8 @@ def test_a_report_is_no_text_of_the_issue_but_one_that_is_quoted_in_a_comment_is
     assert criteria(node("- [ ] it works\n", comments=[told])) == ["it works"]
     quoted = comment("ada", "He said:\n\n> [Action Report]\n\n- [ ] another criterion\n", trusted=True)
     assert criteria(node("- [ ] it works\n", comments=[quoted])) == ["it works", "another criterion"]
+
+
+def test_a_call_to_discuss_an_issue_is_no_text_of_it():
+    said = comment("ada", "/discuss\n\n- [ ] another criterion\n", trusted=True)
+    assert criteria(node("- [ ] it works\n", comments=[said])) == ["it works"]

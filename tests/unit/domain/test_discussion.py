@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.agent_requests import AskedAgent, again, answered, begun, failed, posted
-from irontree.domain.discussion import contributed, due_in_discussion, members_to_ask, newest_round, next_round
+from irontree.domain.discussion import contributed, due_in_discussion, newest_round, next_round
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Member, PublishPolicy
 
@@ -64,7 +64,7 @@ def test_members_are_asked_in_order_each_once_the_one_before_has_ended():
 
 def test_the_lead_alone_is_asked_or_everybody_who_discusses_or_nobody():
     names = {
-        discussion: [each.name for each in members_to_ask(POLICY.model_copy(update={"discussion": discussion}))]
+        discussion: [each.name for each in POLICY.model_copy(update={"discussion": discussion}).discussing]
         for discussion in ("everybody", "lead", None)
     }
     assert names == {"everybody": ["quant", "coder"], "lead": ["quant"], None: []}

@@ -95,6 +95,10 @@ def _ask(app: App, request: AskedAgent) -> AskedAgent:
     issue = app.forge().read_issue(request.issue_number)
     if issue is None or issue.state == "closed":
         return _kept(app, left_unposted(request, f"issue #{request.issue_number} was closed before anybody was asked"))
+    if request.kind == "discussion" and read_world(app).find(issue.number):
+        return _kept(
+            app, left_unposted(request, f"issue #{issue.number} is a task by now: there is nothing to discuss")
+        )
     comments = app.forge().comments(request.issue_number)
     if there := find_posted(comments, asked_marker(request.key)):  # the request is older than its answer: a backup
         return _kept(app, posted(request, there.url))

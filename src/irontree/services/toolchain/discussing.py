@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -36,7 +36,7 @@ from irontree.services.proposals.approval import approval_view
 from irontree.services.proposals.proposal import Proposal, propose_from
 from irontree.services.proposals.sources import drafted
 from irontree.services.questions.questions import COMMENT
-from irontree.services.record import World
+from irontree.services.record import World, read_world
 
 WAIT_SECONDS: Final = 5.0
 _DECIDE: Final = ("approve", "send-back")
@@ -73,6 +73,8 @@ def talk_over(
     if due or not asked or any(each.is_open for each in asked):
         return Progress(asked=due)
     with between_steps(app, f"issue-{number}, proposal", wait_seconds=WAIT_SECONDS):
+        if _is_taken_in(read_world(app), number):  # somebody was faster
+            return Progress()
         return _Discussed(app, issue, policy, asked, {each.url for each in known}).go_on(comments)
 
 
@@ -110,7 +112,7 @@ class _Discussed(NamedTuple):
     issue: Issue
     policy: ExecutionPolicy
     asked: tuple[AskedAgent, ...]
-    taken: Iterable[str]
+    taken: Collection[str]
     """The addresses of comments that have begun a round."""
 
     def go_on(self, comments: Sequence[Comment]) -> Progress:
@@ -196,9 +198,10 @@ class _Discussed(NamedTuple):
         if command.choice.word == "approve":
             return self._approve(there, comment, command.argument)
         number = round_of(self.asked[0])
-        if number == ROUNDS:
+        if number == ROUNDS or not self.policy.discussing:
+            why = f"the team has talked it over {ROUNDS} times" if number == ROUNDS else "nobody of the team discusses"
             how = f"write a document with a line `Parent: #{self.issue.number}`, and approve that"
-            raise AnswerRefused(f"the team has talked it over {ROUNDS} times", remedy=how)
+            raise AnswerRefused(why, remedy=how)
         return Progress(asked=next_round(self.issue, comment, command.note, self.policy, number + 1))
 
     def _approve(self, there: Comment, comment: Comment, name: str) -> Progress:

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent, StandingApproval, is_due
-from irontree.domain.discussion import members_to_ask
 from irontree.domain.gates import name_of, names
 from irontree.domain.plan import Approval, ExecutionPolicy
 from irontree.errors import ApprovalRefused, IrontreeError, LogDamaged, NotEligible
@@ -28,13 +27,7 @@ def standing_text(app: App) -> tuple[str, str]:
     """What would be approved now, as text, and the name of that. Raises NotEligible without a team."""
     policy = _policy_of_team(app)
     name = name_of(policy.digest)
-    text = app.renderer.render(
-        "forms/standing.md",
-        name=name,
-        policy=policy,
-        members_to_ask=members_to_ask(policy),
-        posts_to=app.preferences().tracker,
-    )
+    text = app.renderer.render("forms/standing.md", name=name, policy=policy, posts_to=app.preferences().tracker)
     return text, name
 
 

@@ -18,6 +18,8 @@ from irontree.domain.comments import marked_problems
 from irontree.domain.plan import Approval, Member
 from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteUnavailable
+from irontree.ports import AgentTask
+from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import resolve
 from irontree.services.toolchain.asking import answer_request
 from irontree.services.toolchain.looking import DiscussionLookout, Talked
@@ -177,6 +179,36 @@ def test_after_three_rounds_a_person_writes_the_document(team: Team):
     assert "the team has talked it over 3 times" in team.newest()
 
 
+def test_where_nobody_discusses_any_more_it_is_not_talked_over_again(team: Team):
+    team.talk()
+    quiet = [each.model_copy(update={"discusses": False}) for each in team.scene.policy.team]
+    team.scene.policy = team.scene.policy.model_copy(update={"team": tuple(quiet)})
+    team.approve_team()
+    assert team.say("/send-back no").asked == ()
+    assert "nobody of the team discusses" in team.newest()
+
+
+def test_what_somebody_approves_between_look_and_lock_is_left_alone(team: Team):
+    team.talk()
+    before = len(team.comments())
+
+    def listed(number: int) -> Any:
+        found = team.scene.forge_seen.comments(number)
+        proposal = resolve(team.app, Issues((1,)), "#1")
+        if 1 not in team.scene.world.replays:
+            approve(team.app, proposal, proposal.name, "ada")
+        return found
+
+    class Slow(Watched):
+        def __getattr__(self, name: str) -> Any:
+            return listed if name == "comments" else super().__getattr__(name)
+
+    slow = replace(team.app, forge=lambda: Slow(team.scene.forge_seen, (), lambda *_: None))
+    say(team.scene, 1, "/send-back no", author="ada")
+    assert team.lookout.look(slow) == Talked()
+    assert [body for body in team.comments()[before + 1 :] if "was not taken" in body] == []
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -315,6 +347,28 @@ def test_an_issue_that_is_nobody_s_to_discuss_any_more_is_left_alone(team: Team,
 def test_an_issue_that_is_a_task_already_is_not_talked_over(team: Team):
     team.scene.start("# Friendly\n\nParent: #1\n\n## Greeting\n\n- [ ] it is there `$ has greet.txt`\n")
     assert team.look() == Talked()
+
+
+def test_an_issue_that_is_closed_while_a_member_works_keeps_the_answer_and_gets_no_comment(team: Team):
+    def closes(task: AgentTask) -> None:
+        edit(team.scene, 1, state="closed")
+        writes(".irontree-answer.json", answer(RISK))(task)
+
+    team.scene.reviewers["quant"] = ScriptedAgent(closes)
+    [asked] = team.look().asked
+    done = answer_request(team.app, asked.key)
+    assert (done.state, done.reason) == ("done", "issue #1 was closed meanwhile")
+    assert "Risk limit" in (done.answer or "")
+    assert (team.comments(), team.look()) == ([], Talked())
+
+
+def test_who_is_still_to_be_asked_when_it_becomes_a_task_is_not(team: Team):
+    [asked] = team.look().asked
+    team.scene.start("# Friendly\n\nParent: #1\n\n## Greeting\n\n- [ ] it is there `$ has greet.txt`\n")
+    done = answer_request(team.app, asked.key)
+    assert (done.state, done.answer) == ("done", None)
+    assert "issue #1 is a task by now" in done.reason
+    assert team.scene.reviewers["quant"].tasks == []
 
 
 def test_nobody_is_asked_where_no_discussion_is_set(team: Team):
