@@ -184,6 +184,7 @@ def _secrets(environment: Mapping[str, str]) -> list[str]:
 
 
 APPLY_SECONDS = 60
+_ANSWERS = ("IRONTREE_ANSWER_FILE", "IRONTREE_ROUND_FILE")
 
 
 def replay(patches: Path, pace: float, environment: Mapping[str, str], workspace: Path) -> int:
@@ -203,7 +204,16 @@ def replay(patches: Path, pace: float, environment: Mapping[str, str], workspace
         return _play(recording, pace, environment, workspace)
     _say(f"replaying prepared patch {task_key}/{patch.name} (attempt {attempt}); no model is called")
     _speak(patch.with_suffix(".say"), pace)
+    if (answer := patch.with_suffix(".answer")).is_file():
+        _answer(answer, environment)
     return _apply(patch, environment, workspace)
+
+
+def _answer(prepared: Path, environment: Mapping[str, str]) -> None:
+    """Write the prepared answer where a member of a team is asked to."""
+    for name in _ANSWERS:
+        if name in environment:
+            Path(environment[name]).write_bytes(prepared.read_bytes())
 
 
 def find_patch(patches: Path, task_key: str, attempt: int) -> Path | None:

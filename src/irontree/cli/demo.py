@@ -9,28 +9,38 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 from typing import Final
 
+from irontree.app import App
 from irontree.bootstrap import set_up
 from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
 from irontree.cli.context import Context, Verb, program_for, this_program
 from irontree.cli.drive import APPROVE, Drive, Server, ask_for_approval
 from irontree.cli.parser import UsageError, argument
 from irontree.cli.trial import WAIT_SECONDS
-from irontree.demo.layout import REQUIREMENTS, WORKFLOW, DemoPlace, Sample, lay_out
+from irontree.demo.layout import REQUIREMENTS, TOOLCHAIN, WORKFLOW, DemoPlace, Sample, issue, lay_out
 from irontree.domain.gates import NAME
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
-from irontree.errors import ApprovalRefused, Busy, NotARepository
+from irontree.domain.task_types import FEATURE
+from irontree.errors import ApprovalRefused, Busy, EnvironmentRefused, NotARepository
 from irontree.flows.server.private import own_server
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import propose
 from irontree.services.record import World
+from irontree.services.toolchain.asking import answer_request
+from irontree.services.toolchain.looking import DiscussionLookout
 from irontree.services.views.overview import SERVING
 from irontree.services.work.preflight import require_agent
+from irontree.services.work.standing import approve_standing, standing_text
 
 FOLDER = "irontree-demo"
-SHOT_AT: Final = {REQUIREMENTS: "share-the-costs-name-who-took-part", WORKFLOW: "trip-page-write-the-page"}
+SHOT_AT: Final = {
+    REQUIREMENTS: "share-the-costs-name-who-took-part",
+    WORKFLOW: "trip-page-write-the-page",
+    TOOLCHAIN: "split-an-expense",
+}
 """The task during whose first attempt `--kill` kills the flows."""
 ANSWERS: Final = {
     REQUIREMENTS: ("issue-6=reject:Begin with the total", "issue-6=accept:Now everybody can read it"),
@@ -40,6 +50,7 @@ ANSWERS: Final = {
         "issue-5=retry:1",
         "issue-5=accept:Now anybody can send it around",
     ),
+    TOOLCHAIN: ("issue-2=accept:The tests count in cents too",),
 }
 """What the demo answers where no person can, in the order of its questions."""
 
@@ -47,7 +58,9 @@ ANSWERS: Final = {
 def run(context: Context) -> int:
     """Create the sample, ask for its approval, follow its loop on a server of its own, print where everything is."""
     options = context.options
-    sample = WORKFLOW if options.workflow else REQUIREMENTS
+    if options.workflow and options.toolchain:
+        raise UsageError("a demo is of one thing: --workflow or --toolchain", "irontree demo --toolchain")
+    sample = WORKFLOW if options.workflow else TOOLCHAIN if options.toolchain else REQUIREMENTS
     scripted = not (options.agent or options.approve or options.answer or sys.stdin.isatty())
     prepared = prepare(ANSWERS[sample] if scripted else options.answer)
     _refuse_wrong_words(sample, options.approve, prepared)
@@ -61,7 +74,8 @@ def run(context: Context) -> int:
         app = context.at(place.repository).open()
         server.start(app)  # nobody waits for what takes longest
         context.console.write(_introduction(place, sample, options.agent) + (_scripted(sample) if scripted else ""))
-        proposal = propose(app, place.repository / sample.document)
+        document = _talk_over(context, app) if sample is TOOLCHAIN else sample.document
+        proposal = propose(app, place.repository / document)
         given = proposal.name if scripted else options.approve
         ask_for_approval(context, app, proposal, given=given, loop_mode=True)
         with app.driver.hold(f"{proposal.what}, publish", wait_seconds=WAIT_SECONDS):
@@ -70,6 +84,29 @@ def run(context: Context) -> int:
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
     context.console.write(_where_everything_is(place, proposal.draft.policy.publish.target_branch))
     return code
+
+
+def _talk_over(context: Context, app: App) -> str:
+    """Open an issue and have the team talk it over; the document that it proposes."""
+    title, text = issue()
+    with app.driver.hold("the demo's issue", wait_seconds=WAIT_SECONDS):
+        approve_standing(app, standing_text(app)[1])
+        number = app.forge().create_issue(title, text, (FEATURE.type_label,)).number
+    context.console.write(f"#{number} {title}\n\n{indent(text.strip(), '  ')}\n\n")
+    lookout = DiscussionLookout()
+    while not (talked := lookout.look(app)).proposed:
+        if not talked.asked:
+            raise EnvironmentRefused(f"nobody had anything to say to #{number}", remedy="look: irontree toolchain")
+        for asked in talked.asked:
+            answer_request(app, asked.key, wait_seconds=WAIT_SECONDS)
+            said = _visible(app.forge().comments(number)[-1].body)
+            context.console.write(f"{indent(said, '  ')}\n\n")
+    return talked.proposed[0]
+
+
+def _visible(comment: str) -> str:
+    """A comment without its hidden lines."""
+    return "\n".join(line for line in comment.splitlines() if not line.startswith("<!-- ")).strip()
 
 
 def _words(command: str) -> list[str]:
@@ -83,7 +120,8 @@ def _refuse_wrong_words(sample: Sample, name: str | None, prepared: Sequence[Pre
     """Refuse wrong arguments before anything is created: the sample's tasks are the same everywhere."""
     if name and not NAME.fullmatch(name.lower()):
         raise ApprovalRefused(f"{name} does not name an approval", remedy="`irontree demo` shows the name")
-    refuse_unknown(prepared, expected_numbers(sample.tree().nodes, {}))
+    if sample is not TOOLCHAIN:  # nobody knows its parts before they were talked over
+        refuse_unknown(prepared, expected_numbers(sample.tree().nodes, {}))
 
 
 def _refuse_running(context: Context, folder: Path) -> None:
@@ -121,10 +159,12 @@ def _introduction(place: DemoPlace, sample: Sample, agent: str | None) -> str:
         f"  {this_program()} demo --agent 'claude -p --permission-mode acceptEdits'\n"
     )
     moved = f"What an earlier demo made is in {place.earlier}\n" if place.earlier else ""
-    return (
-        f"A small Python project, with its history and a bare remote, is in\n  {place.folder}\n"
-        f"Its {sample.document} will become a tree of issues, worked through one by one.\n{who}{moved}\n"
+    what = (
+        "A team of three talks an issue over, divides it and does the parts.\n"
+        if sample is TOOLCHAIN
+        else f"Its {sample.document} will become a tree of issues, worked through one by one.\n"
     )
+    return f"A small Python project, with its history and a bare remote, is in\n  {place.folder}\n{what}{who}{moved}\n"
 
 
 def _where_everything_is(place: DemoPlace, branch: str) -> str:
@@ -153,6 +193,7 @@ VERBS: Final = {
         answer_option("answer a question beforehand"),
         argument("--agent", metavar="COMMAND", help="a real coding agent instead of the prepared patches"),
         argument("--workflow", action="store_true", help="work through a HOTL workflow file, step by step"),
+        argument("--toolchain", action="store_true", help="have a team talk an issue over, divide it and do it"),
         argument("--kill", action="store_true", help="shoot the flows in the middle of an attempt, and go on"),
     )
 }

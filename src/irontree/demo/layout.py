@@ -47,6 +47,21 @@ REQUIREMENTS: Final = Sample("requirements", "requirements.md")
 WORKFLOW: Final = Sample("workflow", "hotl-workflow-trip-page.md")
 
 
+TOOLCHAIN: Final = Sample("toolchain", "issue.md")
+"""An issue that a team talks over, divides and does; its document is what the team makes of it."""
+TEAM: Final[tuple[Mapping[str, object], ...]] = (
+    {"name": "chief", "lead": True, "kinds": ["infrastructure"], "capabilities": ["seeing the whole"]},
+    {"name": "coder", "kinds": ["bug"], "capabilities": ["Python"]},
+    {"name": "tester", "kinds": ["feature", "test"], "capabilities": ["tests"]},
+)
+
+
+def issue() -> tuple[str, str]:
+    """Title and text of the issue that the team of `TOOLCHAIN` talks over."""
+    title, _, text = TOOLCHAIN.data(TOOLCHAIN.document).read_text(encoding="utf-8").partition("\n\n")
+    return title.removeprefix("# "), text
+
+
 def history() -> bytes:
     """The project's commits but the last, oldest first, as a mailbox for `git am`."""
     mails = sorted(data("history").iterdir(), key=lambda mail: mail.name)
@@ -119,13 +134,13 @@ def lay_out(
             create(place.repository).config,
             {
                 "verify.commands": [dict(CHECK)],
-                "agent.command": list(agent) or _replay(place, pace),
+                **_workers(sample, place, agent, pace),
                 **({} if agent else {"sandbox.read": [str(place.patches)]}),
                 "publish.mode": "direct",
                 "publish.remote": REMOTE,
                 "publish.target_branch": BRANCH,
             },
-            {} if agent else {"agent.command": "replays prepared patches, calls no model; put your own agent here"},
+            _explained(sample, agent),
         )
     except OSError as error:
         raise EnvironmentRefused(
@@ -134,6 +149,21 @@ def lay_out(
         ) from error
     _make_remote(place)
     return place
+
+
+def _workers(sample: Sample, place: DemoPlace, agent: Sequence[str], pace: float) -> dict[str, object]:
+    """The settings that say who works."""
+    if sample is not TOOLCHAIN:
+        return {"agent.command": list(agent) or _replay(place.patches, pace)}
+    team = [{**each, "command": list(agent) or _replay(place.patches / str(each["name"]), pace)} for each in TEAM]
+    return {"toolchain": {"language": "en", "discussion": "everybody"}, "team": team}
+
+
+def _explained(sample: Sample, agent: Sequence[str]) -> dict[str, str]:
+    """Comments on these settings."""
+    if agent or sample is TOOLCHAIN:
+        return {}
+    return {"agent.command": "replays prepared patches, calls no model; put your own agent here"}
 
 
 def _make_room(folder: Path) -> Path | None:
@@ -173,6 +203,8 @@ def _make_clone(place: DemoPlace, sample: Sample) -> None:
     mailbox.write_bytes(history())
     _git(place.repository, "am", "--quiet", "--committer-date-is-author-date", str(mailbox))
     mailbox.unlink()
+    if sample is TOOLCHAIN:  # an issue, which is on the forge
+        return
     _copy(sample.data(sample.document), place.repository / sample.document)
     _git(place.repository, "add", sample.document)
     _git(place.repository, "commit", "--quiet", "--message=Write down what is missing for 1.0", variables=_AUTHOR)
@@ -195,8 +227,8 @@ def _make_remote(place: DemoPlace) -> None:
     _git(place.repository, "push", "--quiet", "--set-upstream", REMOTE, BRANCH)
 
 
-def _replay(place: DemoPlace, pace: float) -> list[str]:
-    return [sys.executable, "-m", "irontree", "agents", "replay", str(place.patches), "--pace", f"{pace:g}"]
+def _replay(patches: Path, pace: float) -> list[str]:
+    return [sys.executable, "-m", "irontree", "agents", "replay", str(patches), "--pace", f"{pace:g}"]
 
 
 def _copy(source: Traversable, target: Path) -> None:

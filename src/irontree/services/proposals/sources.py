@@ -216,7 +216,8 @@ def uncommitted_documents(app: App, keys: Iterable[str]) -> tuple[str, ...]:
     if head is None:
         return ()
     paths = {plans[key].spec_path for key in keys if key in plans and not plans[key].adoption}
-    return tuple(path for path in sorted(paths) if _differs(app, head, path))
+    own = {path for path in paths if not path.startswith(".mino/")}  # what members wrote is kept there, in no commit
+    return tuple(path for path in sorted(own) if _differs(app, head, path))
 
 
 def _differs(app: App, head: str, path: str) -> bool:
