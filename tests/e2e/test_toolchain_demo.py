@@ -1,4 +1,4 @@
-"""`irontree demo --toolchain`: a team talks an issue over, divides it and does it; shot in the middle in its longer form."""
+"""`irontree demo --toolchain`: a team talks an issue over, divides it and does it."""
 
 from __future__ import annotations
 
