@@ -35,6 +35,7 @@ from irontree.services.loops.loop import may_ask
 from irontree.services.questions.questions import COMMENT
 from irontree.services.record import read_world
 from irontree.services.toolchain.looking import MentionLookout
+from irontree.services.toolchain.reviewing import look_for_reviews
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 from irontree.tasks.stages import app_of
 
@@ -288,12 +289,13 @@ def take_comments(
 
 
 def take_mentions(app: App, mentions: MentionLookout) -> None:
-    """Keep what comments ask of the team, and have it begin. Errors that time or an approval cures are not raised."""
+    """Keep what the forge asks of the team, and have it begin. Errors that time or an approval cures are not raised."""
     if not app.preferences().has_toolchain:
         return
-    with suppress(NotEligible, ConfigRefused, Busy, LogDamaged, ServerUnavailable, *FORGE_FAILED):
-        if mentions.look(app):
-            start_requests(app)
+    for look_for_more in (mentions.look, look_for_reviews):
+        with suppress(NotEligible, ConfigRefused, Busy, LogDamaged, ServerUnavailable, *FORGE_FAILED):
+            if look_for_more(app):
+                start_requests(app)
 
 
 class CommentPoller:

@@ -551,6 +551,9 @@ class PullRequests(Protocol):
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
         """Those of branch *head* of our own repository, in any state, lowest number first; call before creating one."""
 
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        """Those that are open, drafts and those of forks too, lowest number first."""
+
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest."""
 

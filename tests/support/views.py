@@ -193,6 +193,7 @@ def review_prompt(text: str) -> dict[str, object]:
     return {
         "member": member(text),
         "number": 7,
+        "is_request": False,
         "node": node(text),
         "base": SHA,
         "anchor": SHA,

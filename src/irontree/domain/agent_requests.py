@@ -17,7 +17,7 @@ from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import IllegalTransition, NotEligible
 
-RequestKind = Literal["mention"]
+RequestKind = Literal["mention", "review"]
 RequestState = Literal["pending", "working", "done", "failed"]
 MOST_STARTS: Final = 3
 """A request whose process dies that often has failed."""
@@ -38,7 +38,7 @@ class AskedAgent(Value):
     version: Literal["1"] = "1"
     kind: RequestKind
     cause: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$")
-    """What asks, for example `C123` for the comment with that id."""
+    """What asks: `C123`, the comment with that id; `R7-0123456789ab`, request 7 at that head."""
     member: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
     issue_number: int = Field(gt=0)
     by: str
@@ -56,7 +56,7 @@ class AskedAgent(Value):
     """When it may be gone on with (ISO 8601, UTC); empty for at once."""
     answer: str | None = None
     posted: str | None = None
-    """The address of our comment with the answer."""
+    """The address of our comment with the answer, or of the request that was reviewed."""
     reason: str = ""
     """Why it failed, why it is not asked now, or why its answer was not posted."""
     seconds: float = 0.0

@@ -195,6 +195,11 @@ class GiteaForge:
         ours = (rest.gitea_pull(one) for one in shown if rest.is_of_our_branch(one, head))
         return tuple(sorted(ours, key=lambda pull: pull.number))
 
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        """Those that are open, lowest number first."""
+        shown = map(rest.gitea_pull, self._client.read_all("pulls", {"state": "open"}))
+        return tuple(sorted(shown, key=lambda pull: pull.number))
+
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest."""
         what, given = f"pull request #{number}", as_sent(changes)

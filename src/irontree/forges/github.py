@@ -231,6 +231,11 @@ class GithubForge:
         )
         return tuple(pull for number in numbers if (pull := self.read_pull_request(number)))
 
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        """Those that are open, lowest number first; asked for again, an unchanged list is not sent."""
+        query = {"state": "open", "sort": "created", "direction": "asc"}
+        return tuple(map(rest.github_pull, self._client.pages_again(self._client.path("pulls"), **query)))
+
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest; a repository whose plan has no drafts has none after it either."""
         path, given = self._client.path("pulls", number), fitting(changes, f"#{number}")

@@ -201,6 +201,10 @@ class LocalForge(LocalFiles):
         pulls = (self._pull(number) for number in numbers(self._pulls))
         return tuple(pull for pull in pulls if pull.head_branch == head)
 
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        """Those that are open, lowest number first."""
+        return tuple(pull for number in numbers(self._pulls) if (pull := self._pull(number)).state == "open")
+
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest of the file as it stands."""
         with self._writing():

@@ -252,6 +252,10 @@ class MemoryForge:
         pulls = (self._pull(number) for number in sorted(self.tracker.pulls))
         return tuple(pull for pull in pulls if pull.head_branch == head)
 
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        pulls = (self._pull(number) for number in sorted(self.tracker.pulls))
+        return tuple(pull for pull in pulls if pull.state == "open")
+
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         old, given = self._pull(number), as_sent(changes)
         draft = given.pop("draft", old.draft)

@@ -57,12 +57,14 @@ def _approved_at(app: App) -> datetime:
 
 
 def _begins(app: App, approved: datetime) -> str:
-    """What is older was looked at: requests are saved in the order in which they were asked."""
-    newest = (parsed(asked.asked_at) - _OVERLAP for asked in _known(app).values())
+    """What is older was looked at: mentions are saved in the order in which they were asked."""
+    known = known_requests(app).values()
+    newest = (parsed(asked.asked_at) - _OVERLAP for asked in known if asked.kind == "mention")
     return utc_text(max((approved, *newest)))
 
 
-def _known(app: App) -> dict[str, AskedAgent]:
+def known_requests(app: App) -> dict[str, AskedAgent]:
+    """All of them by their keys. Raises LogDamaged for one that cannot be read: it would be asked again."""
     keys = app.agent_requests.keys()
     return {key: asked for key in keys if (asked := app.agent_requests.load(key))}
 
@@ -71,7 +73,7 @@ def _due(
     app: App, fresh: Collection[CommentMark], team: tuple[Member, ...], approved: datetime
 ) -> tuple[tuple[AskedAgent, ...], RemoteFailed | None]:
     """What is due, oldest first, and why an issue could not be read. Raises what concerns the whole forge."""
-    known = _known(app) if fresh else {}
+    known = known_requests(app) if fresh else {}
     due, failed = list[AskedAgent](), None
     for number in sorted({mark.issue_number for mark in fresh}):
         since = min(mark.at for mark in fresh if mark.issue_number == number)
