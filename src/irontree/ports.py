@@ -651,8 +651,8 @@ class IssueTracker(Protocol):
         are neither ours nor were there at our last `find_issues`.
         """
 
-    def open_issues(self, label: str) -> tuple[Issue, ...]:
-        """Open issues that carry *label*, oldest first; pull requests left out."""
+    def open_issues(self, label: str | None = None) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, or all without one, oldest first; pull requests left out."""
 
     def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
         """Issues in any state that changed at or after *moment*, lowest number first; pull requests left out.

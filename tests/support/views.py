@@ -389,7 +389,12 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "comments/parts.md": lambda text: {"parts": (Part(text, 2, False),), "marker": MARKER},
     "comments/counted.md": lambda text: {"marker": MARKER, "command": text, "so_far": text, "edited": text},
     "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
-    "forms/standing.md": lambda text: {"name": "0a1b2c3d4e5f6071", "policy": policy(text), "posts_to": text},
+    "forms/standing.md": lambda text: {
+        "name": "0a1b2c3d4e5f6071",
+        "policy": policy(text),
+        "posts_to": text,
+        "assignment": True,
+    },
     "forms/branch.md": lambda text: {"document": text, "refusal": text, "where": text},
     "artifacts/tree.md": tree,
     "artifacts/issue.md": story,

@@ -71,7 +71,7 @@ automations:
   remind_hours: 8
   nightly: all open
   keep_transcripts_days: 90
-toolchain: {language: zh, templates: docs/steps.yml}
+toolchain: {language: zh, templates: docs/steps.yml, approve: assignment}
 team:
 - {name: coder, display: Coder, role: author, capabilities: [Python], kinds: [feature, bug], account: coder-bot,
   command: coder --quick}

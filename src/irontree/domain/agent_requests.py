@@ -156,3 +156,5 @@ class StandingApproval(Value):
     version: Literal["1"] = "1"
     policy: ExecutionPolicy
     approval: Approval
+    assignment: bool = Field(default=False, exclude_if=lambda approves: approves is False)
+    """Whether assigning an issue to a member approves it; see `domain/assignment.py`."""

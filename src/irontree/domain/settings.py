@@ -198,6 +198,11 @@ class Toolchain(Section):
     templates: InnerPath | None = Field(
         default=None, description="A file with steps of your own, in place of these; its format is the toolchain's."
     )
+    approve: Literal["ask", "assignment"] = Field(
+        default="ask",
+        description="Who approves an issue that is assigned to a member of the team: a person who is asked, or whoever "
+        "assigned it, within what `irontree toolchain approve` shows.",
+    )
 
 
 # --- `container:` of `.mino/config.yml`: where agents, set-up commands and checks run

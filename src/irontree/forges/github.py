@@ -91,9 +91,9 @@ class GithubForge:
         """Those with a lower number."""
         return self._index.find_before(number, [marker], self.read_issue)
 
-    def open_issues(self, label: str) -> tuple[Issue, ...]:
-        """Open issues that carry *label*, oldest first; pull requests left out."""
-        query = {"state": "open", "labels": label, "sort": "created", "direction": "asc"}
+    def open_issues(self, label: str | None = None) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, or all without one, oldest first; pull requests left out."""
+        query = {"state": "open", "sort": "created", "direction": "asc"} | ({} if label is None else {"labels": label})
         listed = self._client.pages_again(self._client.path("issues"), **query)
         return tuple(self._issue(data) for data in listed if not rest.is_pull(data))
 

@@ -82,10 +82,10 @@ class LocalForge(LocalFiles):
         wanted = as_lines((marker,))
         return self._still_holding(self._texts.holding_before(number, wanted), wanted)
 
-    def open_issues(self, label: str) -> tuple[Issue, ...]:
-        """Open issues that carry *label*, lowest number first."""
+    def open_issues(self, label: str | None = None) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, or all without one, lowest number first."""
         issues = (self._issue(number) for number in numbers(self._issues))
-        return tuple(issue for issue in issues if issue.state == "open" and label in issue.labels)
+        return tuple(issue for issue in issues if issue.state == "open" and label in (None, *issue.labels))
 
     def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
         """Issues whose file was written at or after *moment*, lowest number first."""

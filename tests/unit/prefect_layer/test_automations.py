@@ -71,6 +71,15 @@ def test_one_that_stands_behind_many_of_others_is_found(app):
     assert server.names == others
 
 
+def test_where_a_team_works_in_the_forge_assigned_issues_start_without_a_label(tmp_path):
+    scene, server = make_scene(tmp_path), Server()
+    scene.preferences = Preferences(automations=Automations(reconcile=False))
+    assert register_automations(server, scene.app) == ()
+    scene.preferences = Preferences(automations=Automations(reconcile=False), type_labels=True)
+    [name] = register_automations(server, scene.app)
+    assert name.endswith(": start")
+
+
 def test_of_two_with_one_name_one_is_left(app):
     server = Server(*[ours(app)] * 3)
     register_automations(server, app)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent, StandingApproval, is_due
 from irontree.domain.gates import name_of, names
-from irontree.domain.plan import Approval, ExecutionPolicy
+from irontree.domain.plan import Approval, ExecutionPolicy, canonical_digest
 from irontree.errors import ApprovalRefused, IrontreeError, LogDamaged, NotEligible
 
 _COMMAND = "irontree toolchain approve"
@@ -26,9 +26,14 @@ def standing_policy(app: App) -> ExecutionPolicy:
 def standing_text(app: App) -> tuple[str, str]:
     """What would be approved now, as text, and the name of that. Raises NotEligible without a team."""
     policy = _policy_of_team(app)
-    name = name_of(policy.digest)
-    text = app.renderer.render("forms/standing.md", name=name, policy=policy, posts_to=app.preferences().tracker)
-    return text, name
+    assignment, posts_to = app.preferences().approves_by_assignment, app.preferences().tracker
+    name = name_of(_digest(policy, assignment=assignment))
+    shown = {"name": name, "policy": policy, "posts_to": posts_to, "assignment": assignment}
+    return app.renderer.render("forms/standing.md", **shown), name
+
+
+def _digest(policy: ExecutionPolicy, *, assignment: bool) -> str:
+    return canonical_digest([policy.digest, "assignment"]) if assignment else policy.digest
 
 
 def approve_standing(app: App, given: str) -> StandingApproval:
@@ -36,11 +41,11 @@ def approve_standing(app: App, given: str) -> StandingApproval:
 
     Raises ApprovalRefused for any but those of now, NotEligible without a team.
     """
-    policy = _policy_of_team(app)
-    if not names(given, policy.digest):
+    policy, assignment = _policy_of_team(app), app.preferences().approves_by_assignment
+    if not names(given, _digest(policy, assignment=assignment)):
         raise ApprovalRefused(f"{given} does not name the settings of now", remedy=f"`{_COMMAND}` shows them")
     by = Approval(by=app.origin.actor, at=app.stamp(), channel=app.origin.channel)
-    standing = StandingApproval(policy=policy, approval=by)
+    standing = StandingApproval(policy=policy, approval=by, assignment=assignment)
     app.agent_requests.approve(standing)
     return standing
 
