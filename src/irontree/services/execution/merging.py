@@ -31,6 +31,7 @@ from irontree.errors import FORGE_FAILED, LogDamaged
 from irontree.ports import CommitCheck, PullRequest, Remark, Review, Stream
 from irontree.services.delivery.comments import comment_marker, post_once
 from irontree.services.delivery.requests import ask_people, of_ci
+from irontree.services.execution.approved_merges import accepted_by, merge_where_approved
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
 from irontree.services.execution.publication import has_ci, has_merged
 from irontree.services.loops.loop import read_loops, skipped
@@ -213,6 +214,8 @@ def settle_request(app: App, world: World, state: TaskState, accepted: Decider |
     if objection:
         return _sent_back(app, world, state, request, objection)
     _make_ready_where_due(app, state, request, checks)
+    if merge_where_approved(app, state, world.plan(state), request, checks):
+        return settle_request(app, world, state, accepted)
     return None
 
 
@@ -317,8 +320,11 @@ def _merged(
             "was rewritten",
             remedy=f"go on to let the agent look at {branch} as it is now, and add what is missing",
         )
-    meta: dict[str, object] = {"by": request.merged_by or "somebody on the forge", "channel": "merge"}
-    if plan.policy.is_agents(request.merged_by):
+    by = accepted_by(app, plan, request, anchor)
+    meta: dict[str, object] = {"by": by or "somebody on the forge", "channel": "merge"}
+    if by != request.merged_by:
+        meta["merged_by"] = request.merged_by
+    if plan.policy.is_agents(by):
         if accepted is None:
             return _ask_who_accepts(app, state, request)
         meta = accepted.meta() | {"merged_by": request.merged_by}
