@@ -25,6 +25,13 @@ from irontree.errors import ConfigRefused
 from irontree.flows.runs.runs import connect, deployment_id
 from irontree.flows.serve.serving import NIGHTLY, nightly_parameters
 
+CLOSED: Final = "irontree.issue_closed"
+CLOSING: Final = "{{ event.payload.closer }} closed #{{ event.payload.issue_number }}: {{ event.payload.title }}"
+CLOSING_BODY: Final = """\
+{{ event.payload.last_comment }}
+
+{{ event.payload.url }}
+"""
 LABELLED: Final = "irontree.issue_labelled"
 ASSIGNED: Final = "irontree.issue_assigned"
 CHANGED: Final = "irontree.forge_changed"
@@ -75,6 +82,10 @@ def _wanted(client: SyncPrefectClient, app: App, chosen: Automations) -> Iterato
         told = SendNotification(block_document_id=_block(client, block), subject=SUBJECT, body=BODY)
         why = "Say that a person is asked, with the way to the form."
         yield _automation(app, f"notify {block}", {ASKED, WAITS}, told, why)
+        if app.preferences().has_toolchain:
+            told = SendNotification(block_document_id=_block(client, block), subject=CLOSING, body=CLOSING_BODY)
+            why = "Say that somebody closed an issue by a member of the team."
+            yield _automation(app, f"notify {block} of closed issues", {CLOSED}, told, why)
     starting = _starting(app, chosen)
     if starting:
         document = {"__prefect_kind": "jinja", "template": "#{{ event.payload.issue_number }}"}

@@ -29,6 +29,7 @@ from irontree.errors import (
 from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
 from irontree.flows.runs.requests import start_requests
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
+from irontree.flows.serve.closings import tell_closings
 from irontree.services.answers.comments import CommentResult, look
 from irontree.services.answers.lookout import Lookout, take_merges
 from irontree.services.loops.loop import may_ask
@@ -212,9 +213,10 @@ def tell_what_happened(app: App) -> Iterable[str]:
 
 
 def tell_what_waits(app: App) -> Iterable[str]:
-    """Emit events for labelled or assigned issues and for questions that have long been open, for the automations."""
+    """Emit events for labelled or assigned issues and for open questions, and for closed ones of members."""
     yield from (f"#{number} was labelled or assigned: it is put up for approval" for number in put_up_for_approval(app))
     yield from (f"{run}: its question is still open" for run in remind(app))
+    yield from (f"#{number}, by a member of the team, was closed" for number in tell_closings(app))
 
 
 CHORES: Final = (
