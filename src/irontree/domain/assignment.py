@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from irontree.domain.adoption import OWN_COMMENT
 from irontree.domain.agent_requests import StandingApproval
 from irontree.domain.issues import Issue
 from irontree.domain.plan import Member, Plan
@@ -37,6 +38,7 @@ def why_asked(plan: Plan, issue: Issue, assignment: Assignment, standing: Standi
         (not assignment.by, "the forge does not say who assigned it"),
         (not assignment.by_writer, f"{assignment.by} has no write access, or is an agent"),
         (not issue.trusted, f"its text is by {issue.author}, who has no write access"),
+        (OWN_COMMENT in issue.body, "this program wrote it, with what an agent said"),
         (bool(node.open_questions), "it leaves questions open"),
         (gates is not None and gates.approval is not None, "the gate “approval” guards it"),
         (author != assignment.member, f"{author.known_as} works on tasks of type {node.type}"),

@@ -12,7 +12,9 @@ from irontree.domain.gates import Gate, Gates
 from irontree.domain.plan import Member
 from irontree.errors import ConfigRefused, RemoteFailed
 from irontree.ports import CommitCheck
+from irontree.services.proposals.approval import approval_text
 from tests.support.forges import hand_in
+from tests.support.issues import resolved, write
 from tests.support.memory_project import push_from_elsewhere
 from tests.support.requests import BRANCH, Refusing, look, merge, request, requesting_scene, work
 from tests.support.world import Scene
@@ -127,6 +129,15 @@ def test_a_merge_that_was_cut_off_before_it_was_recorded_is_still_the_reviewers_
     merge(scene, by="us")
     look(scene)
     assert scene.last().meta["by"] == "grace"
+
+
+def test_the_approval_says_that_requests_are_merged(scene: Scene):
+    says = "**Each request is merged without another question**"
+    wanted = resolved(scene, write(scene, "Another"))
+    assert says in approval_text(scene.app, wanted, loop_mode=True, answer="")
+    scene.policy = scene.policy.model_copy(update={"publish": scene.policy.publish.model_copy(update={"merge": None})})
+    wanted = resolved(scene, 3)
+    assert says not in approval_text(scene.app, wanted, loop_mode=True, answer="")
 
 
 def test_behind_a_gate_of_acceptances_and_without_the_setting_people_merge(tmp_path):

@@ -15,7 +15,7 @@ from irontree.errors import ApprovalRefused
 from irontree.services.answers.approve import approve
 from irontree.services.toolchain.assigned import approver_by_assignment, assigned_issues
 from irontree.services.work.standing import approve_standing, standing_policy, standing_text
-from tests.support.issues import authorise, edit, resolved, say, write
+from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
 from tests.support.world import Scene
 
 CODER = Member(name="coder", command=("coder",), account="Coder-Bot", kinds=("feature",))
@@ -88,6 +88,9 @@ REASONS: dict[str, Change] = {
     ),
     "the forge does not say who assigned it": lambda team: team.tracker.assigners.clear(),
     "its text is by eve, who has no write access": lambda team: edit(team, 1, author="eve"),
+    "this program wrote it, with what an agent said": lambda team: edit(
+        team, 1, body=f"{CLEAR}\n<!-- irontree:infrastructure 0123456789abcdef -->"
+    ),
     "it leaves questions open": lambda team: edit(team, 1, body="somehow"),
     "agent coder works on tasks of type feature": lambda team: (
         team.forge("ada").assign(1, ["docs-bot"]),
