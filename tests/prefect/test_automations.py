@@ -22,8 +22,10 @@ from irontree.flows.runs import runs
 from irontree.flows.serve.automations import Configured, register_automations
 from irontree.flows.serve.changes import ForgeChanges
 from irontree.flows.serve.chores import put_up_for_approval, remind
+from irontree.flows.serve.closings import emit_closing
 from irontree.flows.serve.serving import NIGHTLY
 from irontree.ports import Label
+from irontree.services.toolchain.closed import Closing
 from irontree.tasks.artifacts import mirror, read_told
 from tests.prefect.toys import FRIENDLY, GREETING, make_toy, wait_until
 
@@ -118,6 +120,24 @@ def test_who_is_asked_is_told_where_and_reminded_and_a_label_or_a_change_outside
     assert put_up_for_approval(much_later) == ()
     client.delete_flow_run(again.id)  # as the server does with runs that ended long ago
     assert put_up_for_approval(much_later) == (), "a person has decided"
+
+
+def test_an_assigned_issue_is_asked_about_once_and_a_closed_one_is_told(tmp_path, client, received):
+    team = "toolchain:\nteam: [{name: coder, command: ['true'], account: coder-bot}]\n"
+    settings = f"automations: {{notify: [custom-webhook/team], reconcile: false}}\n{team}"
+    toy = make_toy(tmp_path, client, GREETING, "intake", settings=settings)
+    register_automations(client, toy.app)
+    forge = toy.app.forge()
+    number = forge.create_issue("Another", "- [ ] it is there `$ test -f x`").number
+    assert put_up_for_approval(toy.app) == ()
+    forge.assign(number, ["Coder-Bot"])
+    assert (put_up_for_approval(toy.app), put_up_for_approval(toy.app)) == ((number,), ())
+    emit_closing(toy.app, Closing(number, "Another", "ada", "No longer needed.", "https://forge.example/1"), 1)
+    news = told(received)
+    assert news["subject"] == f"ada closed #{number}: Another"
+    assert news["body"] == "No longer needed.\n\nhttps://forge.example/1"
+    [run] = wait_until(lambda: [run for run in toy.all_runs() if "document" in run.parameters])
+    assert run.parameters["document"] == f"#{number}"
 
 
 def test_what_the_configuration_switches_off_is_removed(toy, client):
