@@ -16,6 +16,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.checks import fingerprint_of
+from irontree.domain.comments import is_marked
 from irontree.domain.events import CheckupAcceptRecorded, IssueEvent, Record
 from irontree.domain.external import (
     MERGE_CHECKS,
@@ -248,9 +249,11 @@ def objection_to(
 ) -> Objection | None:
     """What users with write access, or else CI, object to in the newest commit; None if nothing (R15, R20).
 
-    Each user's newest review counts, once: *heard* are left out, and *checks* are those that have not objected yet.
+    Each user's newest review counts, once: *heard* are left out, and *checks* are those that have not objected yet. One
+    that we handed in for a member of the team is no user's.
     """
-    about = [review for review in reviews if review.trusted and review.commit in (request.head_sha, "")]
+    by_people = (review for review in reviews if review.trusted and not is_marked(review.body))
+    about = [review for review in by_people if review.commit in (request.head_sha, "")]
     words = [review for review in about if review.id not in heard]
     newest = {review.author: review for review in words if review.verdict != "commented"}
     said_no = [review for review in newest.values() if review.verdict == "changes_requested"]

@@ -164,6 +164,14 @@ def test_of_our_own_request_it_comments_and_neither_approves_nor_objects(team: T
     assert objection_to(pull, team.handed_in, []) is None
 
 
+def test_of_a_request_that_we_opened_under_another_account_it_sends_nothing_back(team: Team):
+    team.answers(judges("request_changes", "No."))
+    team.review()
+    [review] = team.handed_in
+    assert (review.verdict, review.trusted) == ("changes_requested", True)
+    assert objection_to(team.scene.forge_seen.read_pull_request(1), team.handed_in, []) is None
+
+
 def test_a_review_whose_answer_was_lost_on_its_way_is_found_again(team: Team):
     team.scene.tracker.lost_answers = 1
     with pytest.raises(RemoteUnavailable):
