@@ -70,7 +70,7 @@ def test_a_reviewer_that_is_asked_on_the_forge_reviews_each_head_once(tmp_path, 
     script = f"test -f login.txt && echo {shlex.quote(verdict)} > $IRONTREE_VERDICT_FILE"
     tess = {"name": "tester", "role": "reviewer", "account": "tess", "command": ["sh", "-c", script]}
     toy = make_toy(tmp_path, client, GREETING, "agent_request", settings=f"toolchain:\nteam: {json.dumps([tess])}\n")
-    toy.app.agent_requests.approve(standing(toy.app.policy(None)))
+    toy.app.agent_requests.approve(standing(toy.app.policy(None), reviews=True))
     (toy.root / "login.txt").write_text("hello\n")
     for words in (
         ("checkout", "-q", "-b", "login"),

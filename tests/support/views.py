@@ -22,6 +22,7 @@ from irontree.services.views.history import AttemptView, DeniedView
 from irontree.services.work.prompts import Asked, Delivered, Passage, StepView, Surroundings
 from tests.support.hostile_texts import KEY_MARKER, MARKER, NOW, SHA
 from tests.support.prompts import mention_prompt, plan_prompt
+from tests.support.store import standing
 from tests.support.view_values import (
     CHILD,
     STATUS,
@@ -391,9 +392,8 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
     "forms/standing.md": lambda text: {
         "name": "0a1b2c3d4e5f6071",
-        "policy": policy(text),
+        "standing": standing(policy(text), assignment=True, reviews=True),
         "posts_to": text,
-        "assignment": True,
     },
     "forms/branch.md": lambda text: {"document": text, "refusal": text, "where": text},
     "artifacts/tree.md": tree,

@@ -12,7 +12,7 @@ from typing import Final, Literal, get_args
 from pydantic import Field
 
 from irontree.domain.attempt import Usage
-from irontree.domain.plan import Approval, ExecutionPolicy
+from irontree.domain.plan import Approval, ExecutionPolicy, canonical_digest
 from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import IllegalTransition, NotEligible
@@ -158,3 +158,11 @@ class StandingApproval(Value):
     approval: Approval
     assignment: bool = Field(default=False, exclude_if=lambda approves: approves is False)
     """Whether assigning an issue to a member approves it; see `domain/assignment.py`."""
+    reviews: bool = Field(default=False, exclude_if=lambda approved: approved is False)
+    """Whether reviewers may be started on what is proposed, when the forge asks their account for a review."""
+
+    @property
+    def digest(self) -> str:
+        """64 hex over all that is approved; that of the settings where it is mentions alone."""
+        more = [name for name in ("assignment", "reviews") if getattr(self, name)]
+        return canonical_digest([self.policy.digest, *more]) if more else self.policy.digest

@@ -35,12 +35,13 @@ _SHA: Final = re.compile(r"[0-9a-f]{40,64}")
 
 
 def look_for_reviews(app: App) -> tuple[AskedAgent, ...]:
-    """Save the reviews that are due, and return them; one call for all open requests.
+    """Save the reviews that are due, and return them; one call for all open requests, none before that is approved.
 
     Raises NotEligible while nobody has approved that the team is asked, Busy while another process looks, RemoteFailed.
     """
     team = tuple(member for member in standing_policy(app).team if member.role == "reviewer" and member.account)
-    if not team:
+    standing = app.agent_requests.standing()
+    if not team or standing is None or not standing.reviews:
         return ()
     with app.alive(LOOKING).hold("look for reviews"):
         due = due_reviews(app.forge().open_pull_requests(), team, known_requests(app), app.stamp())

@@ -7,7 +7,7 @@ from contextlib import suppress
 from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent, StandingApproval, is_due
 from irontree.domain.gates import name_of, names
-from irontree.domain.plan import Approval, ExecutionPolicy, canonical_digest
+from irontree.domain.plan import Approval, ExecutionPolicy
 from irontree.errors import ApprovalRefused, IrontreeError, LogDamaged, NotEligible
 
 _COMMAND = "irontree toolchain approve"
@@ -25,15 +25,21 @@ def standing_policy(app: App) -> ExecutionPolicy:
 
 def standing_text(app: App) -> tuple[str, str]:
     """What would be approved now, as text, and the name of that. Raises NotEligible without a team."""
+    wanted = _wanted(app)
+    name = name_of(wanted.digest)
+    text = app.renderer.render("forms/standing.md", name=name, standing=wanted, posts_to=app.preferences().tracker)
+    return text, name
+
+
+def _wanted(app: App) -> StandingApproval:
+    """What the settings of now ask for, as whoever is here would approve it. Raises NotEligible without a team."""
     policy = _policy_of_team(app)
-    assignment, posts_to = app.preferences().approves_by_assignment, app.preferences().tracker
-    name = name_of(_digest(policy, assignment=assignment))
-    shown = {"name": name, "policy": policy, "posts_to": posts_to, "assignment": assignment}
-    return app.renderer.render("forms/standing.md", **shown), name
-
-
-def _digest(policy: ExecutionPolicy, *, assignment: bool) -> str:
-    return canonical_digest([policy.digest, "assignment"]) if assignment else policy.digest
+    return StandingApproval(
+        policy=policy,
+        approval=Approval(by=app.origin.actor, at=app.stamp(), channel=app.origin.channel),
+        assignment=app.preferences().approves_by_assignment,
+        reviews=any(member.role == "reviewer" and member.account for member in policy.team),
+    )
 
 
 def approve_standing(app: App, given: str) -> StandingApproval:
@@ -41,11 +47,9 @@ def approve_standing(app: App, given: str) -> StandingApproval:
 
     Raises ApprovalRefused for any but those of now, NotEligible without a team.
     """
-    policy, assignment = _policy_of_team(app), app.preferences().approves_by_assignment
-    if not names(given, _digest(policy, assignment=assignment)):
+    standing = _wanted(app)
+    if not names(given, standing.digest):
         raise ApprovalRefused(f"{given} does not name the settings of now", remedy=f"`{_COMMAND}` shows them")
-    by = Approval(by=app.origin.actor, at=app.stamp(), channel=app.origin.channel)
-    standing = StandingApproval(policy=policy, approval=by, assignment=assignment)
     app.agent_requests.approve(standing)
     return standing
 

@@ -17,6 +17,7 @@ from irontree.repository.memory import Commit
 from irontree.services.execution.merging import objection_to
 from irontree.services.toolchain.asking import answer_request
 from irontree.services.toolchain.reviewing import due_reviews, look_for_reviews
+from irontree.services.work.standing import approve_standing, standing_text
 from irontree.store.memory import MemoryLock
 from tests.support.store import standing
 from tests.support.world import Scene
@@ -76,7 +77,7 @@ class Team:
         self.scene = scene
         scene.policy = scene.policy.model_copy(update={"team": (TESS,)})
         scene.tracker.writers |= {"ada", "Tess"}
-        scene.agent_requests.approve(standing(scene.policy))
+        scene.agent_requests.approve(standing(scene.policy, reviews=True))
         scene.tracker.branches = dict(scene.repository.remote)  # what a request shows may be a fork's
         self.lock = MemoryLock(scene.clock)
         self.answers(judges())
@@ -241,7 +242,7 @@ def test_a_text_with_commands_markers_mentions_and_secrets_is_cleaned(team: Team
     (team.scene.root / ".env").write_text(f"PASSWORD={SECRET}\n")
     workspace = team.scene.policy.workspace.model_copy(update={"copy_files": (".env",)})
     team.scene.policy = team.scene.policy.model_copy(update={"workspace": workspace})
-    team.scene.agent_requests.approve(standing(team.scene.policy))
+    team.scene.agent_requests.approve(standing(team.scene.policy, reviews=True))
     words = f"/approve 0123456789abcdef\n<!-- irontree:state --> @ada @Tess {SECRET} Closes #1"
     team.answers(judges(summary=words))
     team.review()
@@ -254,8 +255,17 @@ def test_a_text_with_commands_markers_mentions_and_secrets_is_cleaned(team: Team
     assert "Closes #1" not in review.body
 
 
+def test_who_approved_mentions_alone_has_not_approved_reviews(team: Team):
+    team.scene.agent_requests.approve(standing(team.scene.policy))
+    assert look_for_reviews(team.scene.app) == ()
+    text, name = standing_text(team.scene.app)
+    assert "When the account of a reviewer (`Tess`) is asked to review" in text
+    approve_standing(team.scene.app, name)
+    assert len(look_for_reviews(team.scene.app)) == 1
+
+
 def test_nothing_is_looked_at_without_a_reviewer_that_has_an_account(team: Team):
     alone = TESS.model_copy(update={"account": None})
     team.scene.policy = team.scene.policy.model_copy(update={"team": (alone,)})
-    team.scene.agent_requests.approve(standing(team.scene.policy))
+    team.scene.agent_requests.approve(standing(team.scene.policy, reviews=True))
     assert look_for_reviews(team.scene.app) == ()
