@@ -37,6 +37,7 @@ from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.guard import require_unguarded
 from irontree.services.proposals.proposal import Proposal, ways_to_approve
 from irontree.services.questions.questions import FORM
+from irontree.services.toolchain.assigned import ASSIGNMENT, approver_by_assignment
 from irontree.tasks.artifacts import show_approval, tell_asked
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
@@ -161,6 +162,10 @@ async def _approved(app: App, document: str, wanted: Proposal, branch: str) -> S
     The approval is stored with the form until it is in the log: a run that is interrupted before finds it again.
     """
     refusal = _asked_by_earlier_version()
+    if not wanted.approved and not _has_asked():
+        started, refusal = await asyncio.to_thread(start_if_assigned, app, wanted)
+        if started:
+            return started
     others = map(unbound, await forget_answers_but_to(question_key(wanted)))
     if any(not asks_for_branch(other.get("question", "")) for other in others) and not wanted.approved:
         refusal = refusal or CHANGED_SINCE
@@ -180,6 +185,22 @@ async def _approved(app: App, document: str, wanted: Proposal, branch: str) -> S
         with suppress(*UNREADABLE):  # otherwise the form keeps what it showed, with the reason
             wanted = await asyncio.to_thread(wanted_for, app, document, branch)
     return await asyncio.to_thread(_start, app, wanted, wanted.approved_by or app.origin.actor)
+
+
+def _has_asked() -> bool:
+    """Whether this run has asked before: whoever declines is not overruled."""
+    context = FlowRunContext.get()
+    return bool(context and context.flow_run and context.flow_run.empirical_policy.pause_keys)
+
+
+def start_if_assigned(app: App, wanted: Proposal) -> tuple[State[None] | None, str]:
+    """The final state if the assignment of the issue is its approval, else None, and why it could not be taken."""
+    try:
+        by = approver_by_assignment(app, wanted)
+        assigned = replace(app, origin=app.origin._replace(channel=ASSIGNMENT))
+        return (_start(assigned, wanted, by) if by else None), ""
+    except UNREADABLE as error:
+        return None, in_words(error)
 
 
 def _declined(document: str) -> State[None]:

@@ -25,7 +25,15 @@ from irontree.errors import ConfigRefused
 from irontree.flows.runs.runs import connect, deployment_id
 from irontree.flows.serve.serving import NIGHTLY, nightly_parameters
 
+CLOSED: Final = "irontree.issue_closed"
+CLOSING: Final = "{{ event.payload.closer }} closed #{{ event.payload.issue_number }}: {{ event.payload.title }}"
+CLOSING_BODY: Final = """\
+{{ event.payload.last_comment }}
+
+{{ event.payload.url }}
+"""
 LABELLED: Final = "irontree.issue_labelled"
+ASSIGNED: Final = "irontree.issue_assigned"
 CHANGED: Final = "irontree.forge_changed"
 ASKED: Final = "irontree.question_asked"
 WAITS: Final = "irontree.question_waits"
@@ -74,16 +82,27 @@ def _wanted(client: SyncPrefectClient, app: App, chosen: Automations) -> Iterato
         told = SendNotification(block_document_id=_block(client, block), subject=SUBJECT, body=BODY)
         why = "Say that a person is asked, with the way to the form."
         yield _automation(app, f"notify {block}", {ASKED, WAITS}, told, why)
-    if chosen.start_label:
+        if app.preferences().has_toolchain:
+            told = SendNotification(block_document_id=_block(client, block), subject=CLOSING, body=CLOSING_BODY)
+            why = "Say that somebody closed an issue by a member of the team."
+            yield _automation(app, f"notify {block} of closed issues", {CLOSED}, told, why)
+    starting = _starting(app, chosen)
+    if starting:
         document = {"__prefect_kind": "jinja", "template": "#{{ event.payload.issue_number }}"}
         asks = _runs(client, app, "intake", {"document": document})
-        why = f"Ask for the approval of an issue that is labelled {chosen.start_label}."
-        yield _automation(app, "start", {LABELLED}, asks, why)
+        why = f"Ask for the approval of an issue that is {' or '.join(starting.values())}."
+        yield _automation(app, "start", {*starting}, asks, why)
     if chosen.reconcile:
         compares = _runs(client, app, "reconcile", {})
         yield _automation(
             app, "reconcile", {CHANGED}, compares, "Compare the log with the forge when that has changed."
         )
+
+
+def _starting(app: App, chosen: Automations) -> dict[str, str]:
+    """The events that put an issue up for approval, each with what was done to it."""
+    labelled = {LABELLED: f"labelled {chosen.start_label}"} if chosen.start_label else {}
+    return labelled | ({ASSIGNED: "assigned to a member of the team"} if app.preferences().has_toolchain else {})
 
 
 def _automation(app: App, name: str, events: set[str], action: ActionTypes, why: str) -> AutomationCore:
@@ -128,17 +147,18 @@ class Configured:
     """Registers `automations:` of a repository at the first call, and whenever the setting has changed."""
 
     connect: Connect = connect
-    _registered: dict[str, Automations] = field(default_factory=dict)
+    _registered: dict[str, tuple[Automations, bool]] = field(default_factory=dict)
 
     def __call__(self, app: App) -> Iterator[str]:
         """Yield a line per change; after ConfigRefused or ServerUnavailable the next call tries again."""
         wanted, known = app.preferences().automations, self._registered.get(app.repository.id)
-        if wanted == known:
+        chosen = wanted, app.preferences().has_toolchain
+        if chosen == known:
             return
         with self.connect() as client:
             register_automations(client, app)
             have_nights(client, app, nightly_parameters(wanted))
-        self._registered[app.repository.id] = wanted
+        self._registered[app.repository.id] = chosen
         if known is not None:
             tonight = f"`{wanted.nightly}` every night" if wanted.nightly else "nothing at night"
             yield f"automations as .mino/config.yml says now; {tonight}"

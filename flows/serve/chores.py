@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from irontree.app import App, Origin
 from irontree.domain.decide import COMMENTS_EVERY, next_look
@@ -29,12 +29,15 @@ from irontree.errors import (
 from irontree.flows.runs.recovery import start_loop, start_what_waits, take_up_all, wake_overtaken
 from irontree.flows.runs.requests import ask_for_approval, start_requests
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
+from irontree.flows.serve.closings import tell_closings
 from irontree.services.answers.comments import CommentResult, look
 from irontree.services.answers.lookout import Lookout, take_merges
 from irontree.services.loops.loop import may_ask
 from irontree.services.questions.questions import COMMENT
 from irontree.services.record import read_world
+from irontree.services.toolchain.assigned import assigned_issues
 from irontree.services.toolchain.looking import TeamLookout
+from irontree.services.toolchain.reviewing import look_for_reviews
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 from irontree.tasks.stages import app_of
 
@@ -50,34 +53,53 @@ ENDED: Final = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 """States of runs that do not continue by themselves; crashed ones are restarted."""
 
 
-def tell_labelled(app: App) -> tuple[int, ...]:
-    """Emit `irontree.issue_labelled` once for each open issue with the configured label that the log does not have.
+class PutUp(NamedTuple):
+    """An issue that is to be put up for approval, and the event that says why."""
 
-    Returns their numbers; none if no label is configured or the forge does not answer. Repeated at growing intervals
+    issue: Issue
+    event: str
+    why: Mapping[str, str]
+
+
+def put_up_for_approval(app: App) -> tuple[int, ...]:
+    """Emit `irontree.issue_labelled` or `irontree.issue_assigned` once for each such issue that the log does not have.
+
+    Returns their numbers; none if neither is configured or the forge does not answer. Repeated at growing intervals
     while the server has no run that asks for approval (the event or the database was lost, or the automation is
     paused), but not once an approver was seen to have decided: the server eventually drops the runs that show it.
     Raises Busy, and ServerUnavailable.
     """
-    label = app.preferences().automations.start_label
-    if not label:
-        return ()
     try:
-        found = app.forge().open_issues(label)
+        found = to_put_up(app)
     except IrontreeError as error:
-        app.progress.note(f"the issues labelled {label} could not be read: {error.message}")
+        app.progress.note(f"the issues that are labelled or assigned could not be read: {error.message}")
+        return ()
+    if not found:
         return ()
     known = read_world(app).replays
     with telling(app):
         told, now = read_told(app), int(app.clock.now().timestamp())
-        due = [issue for issue in found if issue.number not in known and is_due(told, issue.number, now)]
-        asking = _asking_for(app, [issue.number for issue in due if f"{LABELLED}{issue.number}" in told])
-        fresh = [issue for issue in due if issue.number not in asking]
-        for issue in fresh:
-            _tell_labelled(app, issue, label, told.get(f"{LABELLED}{issue.number}", 0))
-        news = was_decided(asking) | was_told(told, [issue.number for issue in fresh], now)
+        due = [number for number in sorted(found) if number not in known and is_due(told, number, now)]
+        asking = _asking_for(app, [number for number in due if f"{LABELLED}{number}" in told])
+        fresh = [number for number in due if number not in asking]
+        for number in fresh:
+            _tell_put_up(app, found[number], told.get(f"{LABELLED}{number}", 0))
+        news = was_decided(asking) | was_told(told, fresh, now)
         if news:
             write_told(app, told | news)
-    return tuple(issue.number for issue in fresh)
+    return tuple(fresh)
+
+
+def to_put_up(app: App) -> dict[int, PutUp]:
+    """The open issues that are labelled so or assigned to a member, by number; the log may have them already.
+
+    Raises RemoteFailed, and what reading the settings raises.
+    """
+    assigned = (PutUp(issue, "assigned", {"member": member.name}) for issue, member in assigned_issues(app))
+    label = app.preferences().automations.start_label
+    marked = app.forge().open_issues(label) if label else ()
+    labelled = (PutUp(issue, "labelled", {"label": str(label)}) for issue in marked)
+    return {each.issue.number: each for each in (*assigned, *labelled)}
 
 
 def is_due(told: Mapping[str, int], number: int, now: int) -> bool:
@@ -110,11 +132,12 @@ def _asking_for(app: App, numbers: Collection[int]) -> Mapping[int, list[RunInfo
     return {number: asking[f"#{number}"] for number in numbers if f"#{number}" in asking}
 
 
-def _tell_labelled(app: App, issue: Issue, label: str, before: int) -> None:
+def _tell_put_up(app: App, wanted: PutUp, before: int) -> None:
     """Emit the event; *before*, when it was last emitted, makes a repetition a separate event."""
-    payload = {"issue_number": issue.number, "title": issue.title, "label": label}
-    stream, key = f"issue.{issue.number}", f"labelled:{issue.number}:{before}"
-    emit("issue_labelled", workspace_id=app.repository.id, stream=stream, name=issue.title, payload=payload, key=key)
+    issue, event, why = wanted
+    payload = {"issue_number": issue.number, "title": issue.title, **why}
+    stream, key = f"issue.{issue.number}", f"{event}:{issue.number}:{before}"
+    emit(f"issue_{event}", workspace_id=app.repository.id, stream=stream, name=issue.title, payload=payload, key=key)
 
 
 def remind(app: App) -> tuple[str, ...]:
@@ -190,9 +213,10 @@ def tell_what_happened(app: App) -> Iterable[str]:
 
 
 def tell_what_waits(app: App) -> Iterable[str]:
-    """Emit events for labelled issues and for questions that have long been open, for the server's automations."""
-    yield from (f"#{number} was labelled: it is put up for approval" for number in tell_labelled(app))
+    """Emit events for labelled or assigned issues and for open questions, and for closed ones of members."""
+    yield from (f"#{number} was labelled or assigned: it is put up for approval" for number in put_up_for_approval(app))
     yield from (f"{run}: its question is still open" for run in remind(app))
+    yield from (f"#{number}, by a member of the team, was closed" for number in tell_closings(app))
 
 
 CHORES: Final = (
@@ -291,13 +315,18 @@ def take_requests(app: App, team: TeamLookout) -> None:
     """Keep what the forge asks of the team, and have it begin. Errors that time or an approval cures are not raised."""
     if not app.preferences().has_toolchain:
         return
-    for look_at in (_take_mentions, _take_discussions):
+    for look_at in (_take_mentions, _take_reviews, _take_discussions):
         with suppress(NotEligible, ConfigRefused, Busy, LogDamaged, ServerUnavailable, *FORGE_FAILED):
             look_at(app, team)
 
 
 def _take_mentions(app: App, team: TeamLookout) -> None:
     if team.mentions.look(app):
+        start_requests(app)
+
+
+def _take_reviews(app: App, _: TeamLookout) -> None:
+    if look_for_reviews(app):
         start_requests(app)
 
 

@@ -82,6 +82,7 @@ class Adapters:
             loop_budget=config.loop.max_transitions,
             api_url=config.prefect.api_url,
             automations=config.automations,
+            approves_by_assignment=config.toolchain.approve == "assignment",
         )
 
     def agent(self, spec: AgentSpec) -> CodingAgent:

@@ -70,6 +70,8 @@ class Preferences:
     api_url: str | None = None
     """The Prefect server that the configuration names."""
     automations: Automations = field(default_factory=Automations)
+    approves_by_assignment: bool = False
+    """Whether assigning an issue to a member of the team may approve it, once somebody approved that."""
 
     @property
     def has_toolchain(self) -> bool:

@@ -274,6 +274,11 @@ class Config(Section):
                 "publish.mode: pull_request needs a git remote to push branches to",
                 remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
+        if self.publish.merge and (self.publish.mode != "pull_request" or self.forge.adapter == "local"):
+            raise ConfigRefused(
+                "publish.merge: approved needs requests on a forge that has reviews",
+                remedy="set publish.mode to pull_request and forge.adapter to github or gitea, or leave the key out",
+            )
         agents, checks = approved_places(self.sandbox, self.container, best)
         return ExecutionPolicy(
             agent=AgentSpec(**self.agent.model_dump(), place=agents),
@@ -295,6 +300,7 @@ class Config(Section):
                 reviewers=self.publish.reviewers or None,
                 assignees=self.publish.assignees or None,
                 subject=self.publish.subject,
+                merge=self.publish.merge,
                 type_labels=self.has_toolchain,
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),

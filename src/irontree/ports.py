@@ -546,6 +546,9 @@ class PullRequests(Protocol):
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
         """Those of branch *head* of our own repository, in any state, lowest number first; call before creating one."""
 
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        """Those that are open, drafts and those of forks too, lowest number first."""
+
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest."""
 
@@ -643,8 +646,8 @@ class IssueTracker(Protocol):
         are neither ours nor were there at our last `find_issues`.
         """
 
-    def open_issues(self, label: str) -> tuple[Issue, ...]:
-        """Open issues that carry *label*, oldest first; pull requests left out."""
+    def open_issues(self, label: str | None = None) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, or all without one, oldest first; pull requests left out."""
 
     def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
         """Issues in any state that changed at or after *moment*, lowest number first; pull requests left out.

@@ -14,7 +14,7 @@ from irontree.errors import ConfigRefused, RemoteFailed
 from irontree.forges import FORGES, Location, connect
 from irontree.forges.markers import as_kept
 from irontree.ports import Forge, Label
-from tests.support.forges import Stage, settings
+from tests.support.forges import HEAD_SHA, Stage, settings
 from tests.support.stages import STAGES
 
 MARKER = "<!-- irontree:task-key auth-login -->"
@@ -235,6 +235,17 @@ def test_open_issues_with_a_label_are_listed_oldest_first(forge: Forge):
     forge.edit_issue(3, state="closed")
     assert [issue.number for issue in forge.open_issues("wanted")] == [1, 4]
     assert forge.open_issues("nobody has it") == ()
+
+
+def test_all_open_issues_are_listed_oldest_first_with_who_is_assigned_and_without_requests(stage: Stage):
+    for title, labels in (("first", ["wanted"]), ("closed", ["wanted"]), ("last", [])):
+        stage.ours.create_issue(title, "", labels)
+    stage.ours.edit_issue(2, state="closed")
+    stage.push("it", HEAD_SHA)
+    stage.ours.create_pull_request(head="it", base="main", title="It", body="", draft=False)
+    assert [issue.number for issue in stage.ours.open_issues()] == [1, 3]
+    stage.ours.assign(3, ["writer"])
+    assert [issue.assignees for issue in stage.ours.open_issues()] == [(), ("writer",)]
 
 
 def test_a_comment_tells_whether_its_author_may_write_here(stage: Stage):

@@ -34,6 +34,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FallibleSt
         lambda forge: forge.set_labels(1, add=["x"]),
         lambda forge: forge.read_pull_request(1),
         lambda forge: forge.find_pull_requests("it"),
+        lambda forge: forge.open_pull_requests(),
         lambda forge: forge.commit_checks(HEAD_SHA),
         lambda forge: forge.about(),
     ],

@@ -69,6 +69,19 @@ def test_pull_requests_are_found_by_their_branch_in_any_state_lowest_first(stage
     assert stage.ours.find_pull_requests("feature/7") == ()
 
 
+def test_open_ones_are_listed_with_who_is_asked_to_review_them(stage: Stage, pull: PullRequest):
+    stage.push("other", LATER_SHA)
+    other = stage.ours.create_pull_request(head="other", base="main", title="Other", body="", draft=True)
+    stage.ours.create_issue("No request", "")
+    stage.ours.request_reviews(pull.number, ["writer"])
+    for _ in range(2):
+        asked, second = stage.ours.open_pull_requests()
+        assert asked == stage.ours.read_pull_request(pull.number)
+        assert (asked.requested_reviewers, second) == (("writer",), other)
+    stage.ours.edit_pull_request(pull.number, state="closed")
+    assert [found.number for found in stage.ours.open_pull_requests()] == [other.number]
+
+
 def test_a_branch_has_one_open_pull_request_at_most(forge: Forge, pull: PullRequest):
     with pytest.raises(RemoteFailed, match=BRANCH):
         forge.create_pull_request(head=BRANCH, base="main", title="Twice", body="", draft=False)

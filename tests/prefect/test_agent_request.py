@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import time
 
 import pytest
@@ -17,7 +19,8 @@ from irontree.flows.serve.chores import take_comments
 from irontree.services.work.standing import requests
 from tests.integration.crash.laboratory import ask, team_that_counts
 from tests.prefect.toys import GREETING, make_toy, served
-from tests.support.store import asked_agent
+from tests.support.repositories import git
+from tests.support.store import asked_agent, standing
 
 KEY = asked_agent().key
 
@@ -60,6 +63,33 @@ def test_who_is_named_in_a_comment_is_asked_and_answers_below_it(toy):
     said = [comment.body.splitlines()[0] for comment in toy.app.forge().comments(1)]
     assert said == ["@tester does this reproduce?", *["[tester] It does."] * 2]  # one of them was asked before
     assert {request.state for request in requests(toy.app)} == {"done"}
+
+
+def test_a_reviewer_that_is_asked_on_the_forge_reviews_each_head_once(tmp_path, client):
+    verdict = json.dumps({"verdict": "approve", "summary": "It logs in."})
+    script = f"test -f login.txt && echo {shlex.quote(verdict)} > $IRONTREE_VERDICT_FILE"
+    tess = {"name": "tester", "role": "reviewer", "account": "tess", "command": ["sh", "-c", script]}
+    toy = make_toy(tmp_path, client, GREETING, "agent_request", settings=f"toolchain:\nteam: {json.dumps([tess])}\n")
+    toy.app.agent_requests.approve(standing(toy.app.policy(None), reviews=True))
+    (toy.root / "login.txt").write_text("hello\n")
+    for words in (
+        ("checkout", "-q", "-b", "login"),
+        ("add", "login.txt"),
+        ("commit", "-q", "-m", "Log in"),
+        ("push", "-q", "origin", "login"),
+        ("checkout", "-q", "main"),
+        ("branch", "-q", "-D", "login"),
+    ):
+        git(toy.root, *words)
+    forge = toy.app.forge()
+    asked = forge.create_pull_request(head="login", base="main", title="Log in", body="", draft=False)
+    forge.request_reviews(asked.number, ["tess"])
+    for _ in range(2):
+        take_comments(toy.app)
+        with served(toy):
+            toy.settle()
+    [review] = forge.reviews(asked.number)
+    assert (review.body.splitlines()[0], review.commit) == ("[tester] It logs in.", asked.head_sha)
 
 
 def test_there_is_one_at_a_time_and_the_next_begins_when_it_has_ended(toy):

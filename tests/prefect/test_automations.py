@@ -21,9 +21,11 @@ from irontree.flows.reconcile import reconcile
 from irontree.flows.runs import runs
 from irontree.flows.serve.automations import Configured, register_automations
 from irontree.flows.serve.changes import ForgeChanges
-from irontree.flows.serve.chores import remind, tell_labelled
+from irontree.flows.serve.chores import put_up_for_approval, remind
+from irontree.flows.serve.closings import emit_closing
 from irontree.flows.serve.serving import NIGHTLY
 from irontree.ports import Label
+from irontree.services.toolchain.closed import Closing
 from irontree.tasks.artifacts import mirror, read_told
 from tests.prefect.toys import FRIENDLY, GREETING, make_toy, wait_until
 
@@ -95,7 +97,7 @@ def test_who_is_asked_is_told_where_and_reminded_and_a_label_or_a_change_outside
     forge = toy.app.forge()
     forge.ensure_labels([Label("agent", "ededed")])
     number = forge.create_issue("Another", "- [ ] it is there `$ test -f x`", ["agent"]).number
-    assert (tell_labelled(toy.app), tell_labelled(toy.app)) == ((number,), ())
+    assert (put_up_for_approval(toy.app), put_up_for_approval(toy.app)) == ((number,), ())
     assert list(ForgeChanges()(toy.app)) == [], "what we did ourselves is no change"
     forge.edit_issue(1, state="closed")
     assert list(ForgeChanges()(toy.app)) == ["changed on the forge: #1"]
@@ -107,17 +109,35 @@ def test_who_is_asked_is_told_where_and_reminded_and_a_label_or_a_change_outside
     [asks] = [run.id for run in toy.all_runs() if "document" in run.parameters]
     assert client.read_flow_run(asks).parameters["document"] == f"#{number}"
 
-    assert tell_labelled(later) == (), "a run asks for its approval, or has asked"
+    assert put_up_for_approval(later) == (), "a run asks for its approval, or has asked"
     client.delete_flow_run(asks)  # as with the server's database
-    assert (tell_labelled(later), tell_labelled(later)) == ((number,), ())
+    assert (put_up_for_approval(later), put_up_for_approval(later)) == ((number,), ())
     EventsWorker.drain_all(timeout=10)
 
     [again] = wait_until(lambda: [run for run in toy.all_runs() if run.parameters.get("document") == f"#{number}"])
     client.set_flow_run_state(again.id, Completed(name="Declined"), force=True)
     much_later = replace(toy.app, clock=Later(hours=98))
-    assert tell_labelled(much_later) == ()
+    assert put_up_for_approval(much_later) == ()
     client.delete_flow_run(again.id)  # as the server does with runs that ended long ago
-    assert tell_labelled(much_later) == (), "a person has decided"
+    assert put_up_for_approval(much_later) == (), "a person has decided"
+
+
+def test_an_assigned_issue_is_asked_about_once_and_a_closed_one_is_told(tmp_path, client, received):
+    team = "toolchain:\nteam: [{name: coder, command: ['true'], account: coder-bot}]\n"
+    settings = f"automations: {{notify: [custom-webhook/team], reconcile: false}}\n{team}"
+    toy = make_toy(tmp_path, client, GREETING, "intake", settings=settings)
+    register_automations(client, toy.app)
+    forge = toy.app.forge()
+    number = forge.create_issue("Another", "- [ ] it is there `$ test -f x`").number
+    assert put_up_for_approval(toy.app) == ()
+    forge.assign(number, ["Coder-Bot"])
+    assert (put_up_for_approval(toy.app), put_up_for_approval(toy.app)) == ((number,), ())
+    emit_closing(toy.app, Closing(number, "Another", "ada", "No longer needed.", "https://forge.example/1"), 1)
+    news = told(received)
+    assert news["subject"] == f"ada closed #{number}: Another"
+    assert news["body"] == "No longer needed.\n\nhttps://forge.example/1"
+    [run] = wait_until(lambda: [run for run in toy.all_runs() if "document" in run.parameters])
+    assert run.parameters["document"] == f"#{number}"
 
 
 def test_what_the_configuration_switches_off_is_removed(toy, client):

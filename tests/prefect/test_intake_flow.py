@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 from prefect.schedules import Cron
 from prefect.states import Crashed, Scheduled
 
 from irontree.domain.halt import BRANCH
-from irontree.flows.intake import CHANGED_SINCE, intake
+from irontree.flows.intake import CHANGED_SINCE, intake, start_if_assigned
 from irontree.flows.runs.recovery import go_on_approving, newest_run, wake_overtaken
 from irontree.flows.runs.runs import tags
 from irontree.flows.serve.approvals import asked_approvals
 from irontree.flows.server.connection import ui_url
-from irontree.services.answers.approve import approve
+from irontree.services.answers.approve import approve, wanted_for
 from irontree.services.proposals.sources import propose
 from irontree.services.questions.commands import answers_to
+from irontree.services.work.standing import approve_standing, standing_text
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, make_toy, wait_until
 from tests.support.hotl import workflow
@@ -269,3 +271,40 @@ def test_a_schedule_asks_once_and_goes_on_by_itself_with_what_is_approved(toy):
     assert toy.drive(first.id, intake).name == "Approved"
     assert toy.drive(third.id, intake).name == "Approved"
     assert len(toy.app.loops.ids()) == 1
+
+
+class AssignedBy:
+    """A forge that says who assigned each issue, which files do not."""
+
+    def __init__(self, forge, login):
+        self._forge, self._login = forge, login
+
+    def __getattr__(self, name):
+        return getattr(self._forge, name)
+
+    def assigner(self, number, login):
+        return self._login
+
+
+def test_an_assigned_issue_is_asked_about_unless_the_forge_says_that_somebody_who_may_approve_assigned_it(
+    tmp_path, client
+):
+    team = "toolchain: {approve: assignment}\nteam: [{name: coder, command: ['true'], account: coder-bot}]\n"
+    toy = make_toy(tmp_path, client, FRIENDLY, "intake", "issue", "loop", settings=team)
+    approve_standing(toy.app, standing_text(toy.app)[1])
+    number = toy.app.forge().create_issue("Greeting", "- [ ] it is there `$ test -f greeting.txt`").number
+    toy.app.forge().assign(number, ["coder-bot"])
+    document = f"#{number}"
+    run_id = start(toy, document)
+    assert toy.drive(run_id, intake).name == "Suspended"
+    toy.answer(run_id, "do not approve")
+    assert toy.drive(run_id, intake).name == "Declined"
+    assert toy.app.plans.revisions() == ()
+
+    forge = AssignedBy(toy.app.forge(), toy.app.forge().about().account)
+    app = replace(toy.app, forge=lambda: forge)
+    started, refusal = start_if_assigned(app, wanted_for(app, document))
+    assert (started.name, refusal) == ("Approved", "")
+    [plan] = map(toy.app.plans.load, toy.app.plans.revisions())
+    assert (plan.approval.by, plan.approval.channel) == (forge.about().account, "assignment")
+    assert newest_run(toy.app, toy.app.loops.ids()[0]).state == "SCHEDULED"

@@ -151,7 +151,7 @@ def asked_agent(**changes: Any) -> AskedAgent:
     return AskedAgent(**values | changes)
 
 
-def standing(policy: ExecutionPolicy | None = None) -> StandingApproval:
-    """The standing approval of *policy*, by ada."""
+def standing(policy: ExecutionPolicy | None = None, **more: bool) -> StandingApproval:
+    """The standing approval of *policy*, by ada, and of what else it says."""
     approval = Approval(by="ada", at="2026-04-22T14:32:11Z", channel="terminal")
-    return StandingApproval(policy=policy or plan().policy, approval=approval)
+    return StandingApproval(policy=policy or plan().policy, approval=approval, **more)

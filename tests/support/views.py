@@ -22,6 +22,7 @@ from irontree.services.views.history import AttemptView, DeniedView
 from irontree.services.work.prompts import Asked, Delivered, Passage, SaidSince, StepView, Surroundings
 from tests.support.hostile_texts import KEY_MARKER, MARKER, NOW, SHA
 from tests.support.prompts import mention_prompt, plan_prompt, round_prompt
+from tests.support.store import standing
 from tests.support.view_values import (
     CHILD,
     STATUS,
@@ -194,6 +195,7 @@ def review_prompt(text: str) -> dict[str, object]:
     return {
         "member": member(text),
         "number": 7,
+        "is_request": False,
         "node": node(text),
         "base": SHA,
         "anchor": SHA,
@@ -409,7 +411,9 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
     "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
     "forms/standing.md": lambda text: {
         "name": "0a1b2c3d4e5f6071",
-        "policy": policy(text).model_copy(update={"discussion": "everybody"}),
+        "standing": standing(
+            policy(text).model_copy(update={"discussion": "everybody"}), assignment=True, reviews=True
+        ),
         "posts_to": text,
     },
     "forms/branch.md": lambda text: {"document": text, "refusal": text, "where": text},

@@ -53,7 +53,7 @@ container:
   options: [--memory, 4g]
 sandbox: {kind: container, read: [/srv/data], write: [~/.cargo/registry], network: agents}
 publish: {mode: pull_request, remote: upstream, target_branch: trunk, reviewers: [ada, org/team], assignees: [bob],
-  subject: "{kind}: {title}"}
+  subject: "{kind}: {title}", merge: approved}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, on_halt: go_on, lease_stale_hours: 12}
 budgets:
@@ -71,7 +71,7 @@ automations:
   remind_hours: 8
   nightly: all open
   keep_transcripts_days: 90
-toolchain: {rounds: 2, language: zh, templates: docs/steps.yml, discussion: everybody}
+toolchain: {rounds: 2, language: zh, templates: docs/steps.yml, discussion: everybody, approve: assignment}
 team:
 - {name: coder, display: Coder, role: author, capabilities: [Python], kinds: [feature, bug], account: coder-bot,
   lead: true, discusses: false, command: coder --quick}
@@ -140,7 +140,11 @@ def test_every_key_can_be_set():
 
 
 def test_the_policy_carries_what_a_person_approves():
-    possible = EVERYTHING.replace("mode: pull_request", "mode: direct").replace("kind: none", "kind: clone")
+    possible = (
+        EVERYTHING.replace("mode: pull_request", "mode: direct")
+        .replace(", merge: approved", "")
+        .replace("kind: none", "kind: clone")
+    )
     # What is contained: tests/unit/domain/test_container.py and test_sandbox.py.
     possible = re.sub(r"container:\n(?:  .*\n)+|sandbox: .*\n", "", possible)
     policy = read_config(possible, NAME).policy("origin", "main")

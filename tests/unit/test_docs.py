@@ -353,6 +353,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
                 | "AGENT_ASKS"
                 | "RED_BEFORE"
                 | "SAME_FAILURE"
+                | "INFRASTRUCTURE_AT_FAULT"
                 | "REQUEST_CLOSED"
                 | "BRANCH_MOVED"
                 | "MERGED_MEANWHILE"

@@ -63,9 +63,10 @@ _PLACEHOLDERS: Final = frozenset(
     {"", "todo", "tbd", "tba", "fixme", "none", "na", "n a", "no response", "无", "暂无", "待定", "待补充"}
 )
 _FILE_NAME: Final = re.compile(r"[\w.@+/*-]+")
-_OWN_COMMENT: Final = "<!-- irontree:"
-_KEY_MARK: Final = f"{_OWN_COMMENT}task-key "
-_DOCUMENT_MARK: Final = f"{_OWN_COMMENT}document "
+OWN_COMMENT: Final = "<!-- irontree:"
+"""How the hidden lines begin that this program writes."""
+_KEY_MARK: Final = f"{OWN_COMMENT}task-key "
+_DOCUMENT_MARK: Final = f"{OWN_COMMENT}document "
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +256,7 @@ def _counts(issue: Issue, comment: Comment) -> bool:
     Comments of ours are none, nor are answers: an approval would otherwise change what it approves. Nor are reports.
     """
     is_said = comment.trusted or comment.author == issue.author
-    is_ours = _OWN_COMMENT in comment.body
+    is_ours = OWN_COMMENT in comment.body
     commands = parse_command(comment.body) is not None or asks_to_discuss(comment.body)
     return is_said and not is_ours and not is_report(comment.body) and not commands
 

@@ -12,12 +12,12 @@ from typing import Final, Literal, get_args
 from pydantic import Field
 
 from irontree.domain.attempt import Usage
-from irontree.domain.plan import Approval, ExecutionPolicy
+from irontree.domain.plan import Approval, ExecutionPolicy, canonical_digest
 from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import IllegalTransition, NotEligible
 
-RequestKind = Literal["mention", "discussion", "round"]
+RequestKind = Literal["mention", "discussion", "round", "review"]
 RequestState = Literal["pending", "working", "done", "failed"]
 MOST_STARTS: Final = 3
 """A request whose process dies that often has failed."""
@@ -38,7 +38,9 @@ class AskedAgent(Value):
     version: Literal["1"] = "1"
     kind: RequestKind
     cause: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,60}$")
-    """What asks: comment `C123`, issue `I100`, its second round `I100r2`, or its five parts that are done, `I100n5`."""
+    """What asks: comment `C123`, issue `I100`, its second round `I100r2`, its five parts that are done `I100n5`, or
+    `R7-0123456789ab`, request 7 at that head.
+    """
     member: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
     issue_number: int = Field(gt=0)
     by: str
@@ -56,7 +58,7 @@ class AskedAgent(Value):
     """When it may be gone on with (ISO 8601, UTC); empty for at once."""
     answer: str | None = None
     posted: str | None = None
-    """The address of our comment with the answer."""
+    """The address of our comment with the answer, or of the request that was reviewed."""
     reason: str = ""
     """Why it failed, why it is not asked now, or why its answer was not posted."""
     seconds: float = 0.0
@@ -156,3 +158,13 @@ class StandingApproval(Value):
     version: Literal["1"] = "1"
     policy: ExecutionPolicy
     approval: Approval
+    assignment: bool = Field(default=False, exclude_if=lambda approves: approves is False)
+    """Whether assigning an issue to a member approves it; see `domain/assignment.py`."""
+    reviews: bool = Field(default=False, exclude_if=lambda approved: approved is False)
+    """Whether reviewers may be started on what is proposed, when the forge asks their account for a review."""
+
+    @property
+    def digest(self) -> str:
+        """64 hex over all that is approved; that of the settings where it is mentions alone."""
+        more = [name for name in ("assignment", "reviews") if getattr(self, name)]
+        return canonical_digest([self.policy.digest, *more]) if more else self.policy.digest

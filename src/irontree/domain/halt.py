@@ -231,6 +231,8 @@ FAILED_ALIKE: Final = RULE["blocked"]._replace(
     choices=(_go_on("try again; a note tells the next attempt what to change", hints_note=True), _ALLOW, _SKIP, _STOP)
 )
 """The same halt if several attempts failed in the same way."""
+INFRASTRUCTURE_AT_FAULT: Final = "infrastructure"
+"""CI failed, and the agent that was to mend it says that no change of the code can."""
 _OF_CHECK: Final = {
     SECRET_IN_COMMIT: SECRET_FOUND,
     AGENT_ASKS: AGENT_ASKED,
@@ -269,6 +271,7 @@ def _relabelled(rule: HaltRule, name: str, label: str, *, in_comments: bool = Tr
 
 CONCERN_ONE_ISSUE: Final = {
     "agent-asks": "The agent asks for an answer",
+    INFRASTRUCTURE_AT_FAULT: "The infrastructure is at fault",
     "cancelled": "The work was cancelled",
     "closed-outside": "The issue was closed before its work was done",
     "content-refused": "The remote refuses the content",

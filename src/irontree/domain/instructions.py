@@ -31,6 +31,8 @@ SAID: Final = (
     *("design_doc", "root_cause", "fix_approach", "doc_path", "scope", "test_result", "test_file", "problem", "fix"),
     *("verification", "cause_type", "action"),
 )
+CAUSE: Final = "cause_type"
+"""Whether the code or the infrastructure is at fault, where CI failed."""
 REPORT_MARK: Final = "[Action Report]"
 NOT_SAID: Final = "(not said)"
 DEFAULT: Final = "default"

@@ -250,7 +250,11 @@ class PublishPolicy(Value):
         exclude_if=_is_unset,
         description="Accounts that are assigned to the issues and pull requests that are made.",
     )
-
+    merge: Literal["approved"] | None = Field(
+        default=None,
+        exclude_if=_is_unset,
+        description="`approved`: merge a request once a person approved it and CI is green. Unset: people merge.",
+    )
     subject: str | None = Field(
         default=None,
         exclude_if=_is_unset,

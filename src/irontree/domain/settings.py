@@ -206,6 +206,11 @@ class Toolchain(Section):
         description="Who of the team is asked about new issues of a `type/…`: `everybody`, one after the other, or the "
         "`lead`. What they claim is proposed to people as the parts of the issue. Unset: nobody.",
     )
+    approve: Literal["ask", "assignment"] = Field(
+        default="ask",
+        description="Who approves an issue that is assigned to a member of the team: a person who is asked, or whoever "
+        "assigned it, within what `irontree toolchain approve` shows.",
+    )
 
 
 # --- `container:` of `.mino/config.yml`: where agents, set-up commands and checks run

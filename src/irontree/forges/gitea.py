@@ -92,14 +92,15 @@ class GiteaForge:
         """Those with a lower number; Gitea gives numbers under a lock that is held until the issue is there."""
         return self._index.find_before(number, [marker], self.read_issue)
 
-    def open_issues(self, label: str) -> tuple[Issue, ...]:
-        """Open issues that carry *label*, lowest number first; pull requests left out.
+    def open_issues(self, label: str | None = None) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, or all without one, lowest number first; pull requests left out.
 
         Gitea takes a label that does not exist out of its filter, so that all issues pass; a comma separates labels.
         """
-        filters = {} if "," in label else {"labels": label}
+        filters = {} if label is None or "," in label else {"labels": label}
         listed = self._client.read_all("issues", {"state": "open", "type": "issues", **filters})
-        carrying = (shown for shown in listed if label in {known["name"] for known in shown["labels"] or ()})
+        names = ((shown, {known["name"] for known in shown["labels"] or ()}) for shown in listed)
+        carrying = (shown for shown, known in names if label is None or label in known)
         return tuple(map(self._issue, sorted(carrying, key=lambda shown: int(shown["number"]))))
 
     def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
@@ -194,6 +195,11 @@ class GiteaForge:
         shown = self._client.read_all("pulls", {"state": "all"})
         ours = (rest.gitea_pull(one) for one in shown if rest.is_of_our_branch(one, head))
         return tuple(sorted(ours, key=lambda pull: pull.number))
+
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        """Those that are open, lowest number first."""
+        shown = map(rest.gitea_pull, self._client.read_all("pulls", {"state": "open"}))
+        return tuple(sorted(shown, key=lambda pull: pull.number))
 
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest."""

@@ -91,9 +91,9 @@ class GithubForge:
         """Those with a lower number."""
         return self._index.find_before(number, [marker], self.read_issue)
 
-    def open_issues(self, label: str) -> tuple[Issue, ...]:
-        """Open issues that carry *label*, oldest first; pull requests left out."""
-        query = {"state": "open", "labels": label, "sort": "created", "direction": "asc"}
+    def open_issues(self, label: str | None = None) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, or all without one, oldest first; pull requests left out."""
+        query = {"state": "open", "sort": "created", "direction": "asc"} | ({} if label is None else {"labels": label})
         listed = self._client.pages_again(self._client.path("issues"), **query)
         return tuple(self._issue(data) for data in listed if not rest.is_pull(data))
 
@@ -230,6 +230,11 @@ class GithubForge:
             if data["head"]["ref"] == head and not _is_foreign(data)
         )
         return tuple(pull for number in numbers if (pull := self.read_pull_request(number)))
+
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        """Those that are open, lowest number first; asked for again, an unchanged list is not sent."""
+        query = {"state": "open", "sort": "created", "direction": "asc"}
+        return tuple(map(rest.github_pull, self._client.pages_again(self._client.path("pulls"), **query)))
 
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest; a repository whose plan has no drafts has none after it either."""

@@ -82,10 +82,10 @@ class LocalForge(LocalFiles):
         wanted = as_lines((marker,))
         return self._still_holding(self._texts.holding_before(number, wanted), wanted)
 
-    def open_issues(self, label: str) -> tuple[Issue, ...]:
-        """Open issues that carry *label*, lowest number first."""
+    def open_issues(self, label: str | None = None) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, or all without one, lowest number first."""
         issues = (self._issue(number) for number in numbers(self._issues))
-        return tuple(issue for issue in issues if issue.state == "open" and label in issue.labels)
+        return tuple(issue for issue in issues if issue.state == "open" and label in (None, *issue.labels))
 
     def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
         """Issues whose file was written at or after *moment*, lowest number first."""
@@ -200,6 +200,10 @@ class LocalForge(LocalFiles):
         """Those of branch *head*, lowest number first."""
         pulls = (self._pull(number) for number in numbers(self._pulls))
         return tuple(pull for pull in pulls if pull.head_branch == head)
+
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        """Those that are open, lowest number first."""
+        return tuple(pull for number in numbers(self._pulls) if (pull := self._pull(number)).state == "open")
 
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest of the file as it stands."""

@@ -134,8 +134,8 @@ class MemoryForge:
     def find_issues_before(self, number: int, marker: str) -> tuple[Issue, ...]:
         return tuple(issue for issue in self.find_issues(marker) if issue.number < number)
 
-    def open_issues(self, label: str) -> tuple[Issue, ...]:
-        wanted = (issue for issue in self._listed() if issue.state == "open" and label in issue.labels)
+    def open_issues(self, label: str | None = None) -> tuple[Issue, ...]:
+        wanted = (issue for issue in self._listed() if issue.state == "open" and label in (None, *issue.labels))
         return tuple(issue for issue in wanted if not issue.pull_request)
 
     def changed_since(self, moment: str) -> tuple[ChangedIssue, ...]:
@@ -251,6 +251,10 @@ class MemoryForge:
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
         pulls = (self._pull(number) for number in sorted(self.tracker.pulls))
         return tuple(pull for pull in pulls if pull.head_branch == head)
+
+    def open_pull_requests(self) -> tuple[PullRequest, ...]:
+        pulls = (self._pull(number) for number in sorted(self.tracker.pulls))
+        return tuple(pull for pull in pulls if pull.state == "open")
 
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         old, given = self._pull(number), as_sent(changes)

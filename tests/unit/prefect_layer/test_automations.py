@@ -32,6 +32,9 @@ class Server:
     def read_deployments(self, **_: object) -> list[SimpleNamespace]:
         return [SimpleNamespace(id="b7d9f6e0-3c1f-4d5a-9c3a-0a4a5a1c2b11")]
 
+    def read_block_document_by_name(self, **_: object) -> SimpleNamespace:
+        return SimpleNamespace(id="b7d9f6e0-3c1f-4d5a-9c3a-0a4a5a1c2b11")
+
     def create_automation(self, automation) -> None:
         self._known[max(self._known, default=0) + 1] = automation.name
 
@@ -69,6 +72,23 @@ def test_one_that_stands_behind_many_of_others_is_found(app):
     assert server.names == sorted([*others, ours(app)])
     assert remove_automations(server, app) == (ours(app),)
     assert server.names == others
+
+
+def test_where_a_team_works_in_the_forge_assigned_issues_start_without_a_label(tmp_path):
+    scene, server = make_scene(tmp_path), Server()
+    scene.preferences = Preferences(automations=Automations(reconcile=False))
+    assert register_automations(server, scene.app) == ()
+    scene.preferences = Preferences(automations=Automations(reconcile=False), type_labels=True)
+    [name] = register_automations(server, scene.app)
+    assert name.endswith(": start")
+
+
+def test_who_is_notified_hears_of_closed_issues_where_a_team_works_in_the_forge(tmp_path):
+    scene, server = make_scene(tmp_path), Server()
+    chosen = Automations(reconcile=False, notify=("slack-webhook/team",))
+    scene.preferences = Preferences(automations=chosen, type_labels=True)
+    names = [name.rpartition(": ")[2] for name in register_automations(server, scene.app)]
+    assert names == ["notify slack-webhook/team", "notify slack-webhook/team of closed issues", "start"]
 
 
 def test_of_two_with_one_name_one_is_left(app):

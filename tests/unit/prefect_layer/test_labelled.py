@@ -11,9 +11,10 @@ from uuid import UUID
 import pytest
 
 from irontree.app import App, Preferences
+from irontree.domain.plan import Member
 from irontree.domain.settings import Automations
 from irontree.flows.runs.runs import RunInfo
-from irontree.flows.serve.chores import is_due, tell_labelled, was_decided, was_told
+from irontree.flows.serve.chores import is_due, put_up_for_approval, to_put_up, was_decided, was_told
 from irontree.ports import Label
 from irontree.store.memory import MemoryLock
 from irontree.tasks.artifacts import read_told, write_told
@@ -41,8 +42,23 @@ def test_a_labelled_issue_that_another_process_has_just_told_of_is_not_told_agai
     scene.forge_seen.ensure_labels([Label("agent", "ededed")])
     assert scene.forge_seen.create_issue("Another", "- [ ] it is there", ["agent"]).number == 1
     lock = AnotherWasFaster(scene.app)
-    assert tell_labelled(replace(scene.app, alive=lambda _: lock)) == ()
+    assert put_up_for_approval(replace(scene.app, alive=lambda _: lock)) == ()
     assert read_told(scene.app)["issue.7"] == 3
+
+
+def test_an_issue_that_is_assigned_to_a_member_is_put_up_for_approval_once_also_if_it_is_labelled_too(tmp_path: Path):
+    scene = make_scene(tmp_path)
+    scene.preferences = Preferences(automations=Automations(start_label="agent"), type_labels=True)
+    member = Member(name="coder", command=("coder",), account="coder-bot")
+    scene.policy = scene.policy.model_copy(update={"team": (member,)})
+    for labels, assignees in ((["agent"], ["coder-bot"]), ([], ["coder-bot"]), ([], ["ada"])):
+        number = scene.forge_seen.create_issue("Another", "- [ ] it is there", labels).number
+        scene.forge_seen.assign(number, assignees)
+    found = to_put_up(scene.app)
+    assert [(number, each.event, each.why) for number, each in sorted(found.items())] == [
+        (1, "labelled", {"label": "agent"}),
+        (2, "assigned", {"member": "coder"}),
+    ]
 
 
 def test_what_nobody_takes_up_is_told_again_after_twice_the_wait_each_time_and_once_a_day_in_the_end():

@@ -16,6 +16,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.checks import fingerprint_of
+from irontree.domain.comments import is_marked
 from irontree.domain.events import CheckupAcceptRecorded, IssueEvent, Record
 from irontree.domain.external import (
     MERGE_CHECKS,
@@ -31,6 +32,7 @@ from irontree.errors import FORGE_FAILED, LogDamaged
 from irontree.ports import CommitCheck, PullRequest, Remark, Review, Stream
 from irontree.services.delivery.comments import comment_marker, post_once
 from irontree.services.delivery.requests import ask_people, of_ci
+from irontree.services.execution.approved_merges import accepted_by, merge_where_approved
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
 from irontree.services.execution.publication import has_ci, has_merged
 from irontree.services.loops.loop import read_loops, skipped
@@ -213,6 +215,8 @@ def settle_request(app: App, world: World, state: TaskState, accepted: Decider |
     if objection:
         return _sent_back(app, world, state, request, objection)
     _make_ready_where_due(app, state, request, checks)
+    if merge_where_approved(app, state, world.plan(state), request, checks):
+        return settle_request(app, world, state, accepted)
     return None
 
 
@@ -245,9 +249,11 @@ def objection_to(
 ) -> Objection | None:
     """What users with write access, or else CI, object to in the newest commit; None if nothing (R15, R20).
 
-    Each user's newest review counts, once: *heard* are left out, and *checks* are those that have not objected yet.
+    Each user's newest review counts, once: *heard* are left out, and *checks* are those that have not objected yet. One
+    that we handed in for a member of the team is no user's.
     """
-    about = [review for review in reviews if review.trusted and review.commit in (request.head_sha, "")]
+    by_people = (review for review in reviews if review.trusted and not is_marked(review.body))
+    about = [review for review in by_people if review.commit in (request.head_sha, "")]
     words = [review for review in about if review.id not in heard]
     newest = {review.author: review for review in words if review.verdict != "commented"}
     said_no = [review for review in newest.values() if review.verdict == "changes_requested"]
@@ -317,8 +323,11 @@ def _merged(
             "was rewritten",
             remedy=f"go on to let the agent look at {branch} as it is now, and add what is missing",
         )
-    meta: dict[str, object] = {"by": request.merged_by or "somebody on the forge", "channel": "merge"}
-    if plan.policy.is_agents(request.merged_by):
+    by = accepted_by(app, plan, request, anchor)
+    meta: dict[str, object] = {"by": by or "somebody on the forge", "channel": "merge"}
+    if by != request.merged_by:
+        meta["merged_by"] = request.merged_by
+    if plan.policy.is_agents(by):
         if accepted is None:
             return _ask_who_accepts(app, state, request)
         meta = accepted.meta() | {"merged_by": request.merged_by}

@@ -16,7 +16,15 @@ from irontree.domain.attempt import AttemptOutcome, Usage
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import CheckReport, CheckResult, ReviewCheck, result_of
 from irontree.domain.plan import Plan, PlanNode, ReviewerSpec
-from irontree.domain.review import Assessment, InvalidAnswer, cited, line_of_quote, read_assessment, requested_changes
+from irontree.domain.review import (
+    Assessment,
+    InvalidAnswer,
+    LineOf,
+    cited,
+    line_of_quote,
+    read_assessment,
+    requested_changes,
+)
 from irontree.domain.state import TaskState
 from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
@@ -120,6 +128,7 @@ class _Reviewing:
         """The change and its criteria (R18)."""
         return {
             "number": self.state.issue_number,
+            "is_request": False,
             "node": self.node,
             "member": member_of(self.reviewer),
             "base": self.state.began_from,
@@ -128,28 +137,33 @@ class _Reviewing:
         }
 
     def _found(self, content: bytes) -> Assessment | InvalidAnswer:
-        return read_assessment(content.decode("utf-8", "replace"), self.node, self._line_of)
+        return read_assessment(content.decode("utf-8", "replace"), self.node, lines_at(self.app, self.anchor))
 
     def _stopped(self, outcome: AttemptOutcome, result: AgentResult) -> NoVerdict:
         reason = f"the reviewer {self.reviewer.name} could not work: {outcome.reason}"
         return NoVerdict(outcome.check, reason, waits=outcome.then == "wait", retry_at=result.retry_at)
 
-    def _line_of(self, path: str, quote: str) -> int | None:
-        """The line of the quote in the commit, not in the reviewer's own copy."""
-        try:
-            document = self.app.repository.document_at(self.anchor, path)
-        except EnvironmentRefused:  # no text file, or no path that git accepts
-            return None
-        return line_of_quote(document.text, quote) if document else None
-
     def _evidence(self, verdict: Assessment) -> dict[str, str]:
-        found = cited(verdict, self.node, self._line_of).items()
+        found = cited(verdict, self.node, lines_at(self.app, self.anchor)).items()
         return {text: f"{places} ({self.reviewer.name})" for text, places in found}
 
     def _result(self, verdict: Assessment, seconds: float, usage: Usage) -> CheckResult:
         words = requested_changes(verdict, self.node)
         code, took = 0 if verdict.approves else 1, usage.known() or None
         return result_of(ReviewCheck(self.reviewer.name), "exited", code, seconds=seconds, output=words, usage=took)
+
+
+def lines_at(app: App, commit: str) -> LineOf:
+    """Where a quotation stands in the commit, not in the reviewer's own copy."""
+
+    def line_of(path: str, quote: str) -> int | None:
+        try:
+            document = app.repository.document_at(commit, path)
+        except EnvironmentRefused:  # no text file, or no path that git accepts
+            return None
+        return line_of_quote(document.text, quote) if document else None
+
+    return line_of
 
 
 def took_of(report: CheckReport) -> list[dict[str, object]]:

@@ -56,7 +56,7 @@ from irontree.services.work.preflight import (
     stop_without_dependency,
     try_again_at,
 )
-from irontree.services.work.prompts import REPORT_FILE, PromptedAttempt, task_prompt
+from irontree.services.work.prompts import REPORT_FILE, PromptedAttempt, task_prompt, told_now
 
 _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated", "asks"})
 """After these failures the agent ended by itself, so what it wrote is complete; after a kill that is unknown."""
@@ -240,7 +240,7 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
     seen = AttemptEvidence(result.ended, result.exit_code, result.claim, result.failure)
     if stopped := stopped_by(seen):
         return _stopped(app, attempt, result, stopped)
-    told = _report(attempt)
+    told = _report(app, attempt)
     message = run_message(attempt.state, attempt.node, attempt.plan.policy.publish.subject)
     try:
         made = attempt.workspace.commit(message, base=attempt.base, without=_not_its_work(attempt))
@@ -258,10 +258,13 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
     return _completed(app, attempt, made.sha if made else _work_beneath(attempt.state), seen=observed)
 
 
-def _report(attempt: _RunningAttempt) -> dict[str, object]:
+def _report(app: App, attempt: _RunningAttempt) -> dict[str, object]:
     """What the agent says for its report, taken out of the workspace: text by the names that its form asks for."""
-    told = instructions_for(attempt.plan.policy.instructions, ASSIGNED, attempt.node.type)
-    if told is None or not told.said_by_agent:
+    plan, node = attempt.plan, attempt.node
+    now = told_now(plan, node, app.log.read(attempt.state.issue_number))
+    asked = (now, instructions_for(plan.policy.instructions, ASSIGNED, node.type))
+    names = dict.fromkeys(name for told in asked if told for name in told.said_by_agent)
+    if not names:
         return {}
     folder = attempt.workspace.path
     data = read_beneath(folder, REPORT_FILE, _REPORT_BYTES)
@@ -271,7 +274,7 @@ def _report(attempt: _RunningAttempt) -> dict[str, object]:
         said = json.loads(data or b"{}")
     except (ValueError, RecursionError):
         return {}
-    pairs = ((name, said.get(name)) for name in told.said_by_agent) if isinstance(said, dict) else ()
+    pairs = ((name, said.get(name)) for name in names) if isinstance(said, dict) else ()
     found = {name: value.strip()[:_REPORT_CHARACTERS] for name, value in pairs if isinstance(value, str)}
     return {"report": found} if found else {}
 

@@ -43,6 +43,7 @@ from irontree.domain.workflow.step import APPROVED_ITSELF, NO_VERIFY
 from irontree.errors import EnvironmentRefused, NotEligible
 from irontree.ports import Stream
 from irontree.services.execution.checking import Subject, check
+from irontree.services.execution.infrastructure import stop_at_infrastructure
 from irontree.services.execution.publication import (
     Never,
     NotNow,
@@ -80,7 +81,7 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
     plan, node = world.plan(state), world.node(state)
     if calls_agent(world, state):
         require_funds(app, world, state)
-    stopped = stop_before_verify(app, world, state)
+    stopped = stop_before_verify(app, world, state) or stop_at_infrastructure(app, state)
     if stopped:
         return stopped
     anchor = _anchor(app, plan, state)

@@ -33,6 +33,7 @@ from irontree.services.delivery.comments import find_posted, post_once
 from irontree.services.execution.steps import settle_leftovers
 from irontree.services.loops.funds import require_funds_of_today
 from irontree.services.record import read_world, request_folder
+from irontree.services.toolchain.reviewing import hand_in, review_to_ask
 from irontree.services.work.agent_requests import DISCUSSION, MENTION, AgentRequest, Asked, RequestForm, ask_agent
 from irontree.services.work.standing import require_request, standing_policy
 
@@ -92,6 +93,8 @@ def _ask(app: App, request: AskedAgent) -> AskedAgent:
     member = next((one for one in policy.team if one.name == request.member), None)
     if member is None:
         return _kept(app, failed(request, f"the team has no member {request.member} any more"))
+    if request.kind == "review":
+        return _ask_review(_Asking(app, policy, member, request))
     issue = app.forge().read_issue(request.issue_number)
     if issue is None or issue.state == "closed":
         return _kept(app, left_unposted(request, f"issue #{request.issue_number} was closed before anybody was asked"))
@@ -102,7 +105,16 @@ def _ask(app: App, request: AskedAgent) -> AskedAgent:
     comments = app.forge().comments(request.issue_number)
     if there := find_posted(comments, asked_marker(request.key)):  # the request is older than its answer: a backup
         return _kept(app, posted(request, there.url))
-    return _Asking(app, policy, member, request).ask(issue, comments)
+    asking = _Asking(app, policy, member, request)
+    return asking.ask(lambda: asking.mention(issue, comments), asking.read)
+
+
+def _ask_review(asking: _Asking) -> AskedAgent:
+    app, _, _, request = asking
+    found = review_to_ask(*asking)
+    if isinstance(found, str):
+        return _kept(app, failed(request, found))
+    return _kept(app, found) if isinstance(found, AskedAgent) else asking.ask(lambda: found.wanted, found.read)
 
 
 class _Asking(NamedTuple):
@@ -113,16 +125,16 @@ class _Asking(NamedTuple):
     member: Member
     request: AskedAgent
 
-    def ask(self, issue: Issue, comments: Sequence[Comment]) -> AskedAgent:
+    def ask(self, wanted_now: Callable[[], AgentRequest], read: Callable[[bytes], str | InvalidAnswer]) -> AskedAgent:
         """Ask until the answer can be said, at most three times; the start is stored before the agent's."""
         self._allowance()
         settle_leftovers(self.app)
-        wanted = self._agent_request(issue, comments)
+        wanted = wanted_now()
         started = _kept(self.app, begun(self.request))
         if not started.is_open:
             return started
         try:
-            asked = ask_agent(self.app, wanted, self._read, self._allowance)
+            asked = ask_agent(self.app, wanted, read, self._allowance)
         except Cancelled:
             return _kept(self.app, failed(self.request, "it was stopped while the agent was at work"))
         return _kept(self.app, self._ended(started, asked))
@@ -142,14 +154,16 @@ class _Asking(NamedTuple):
             return given_back(before, found.reason, utc_text(retry_at) if retry_at else _later(self.app))
         return failed(request, found.reason)
 
-    def _read(self, content: bytes) -> str | InvalidAnswer:
+    def read(self, content: bytes) -> str | InvalidAnswer:
+        """What is said below the issue."""
         secrets = self.app.repository.secrets(self.policy.workspace)
         if self.request.kind == "discussion":
             return read_contribution(content, secrets)
         team = (name for one in self.policy.team for name in (one.name, one.account) if name)
         return read_said(content, secrets, (self.request.by, *team))
 
-    def _agent_request(self, issue: Issue, comments: Sequence[Comment]) -> AgentRequest:
+    def mention(self, issue: Issue, comments: Sequence[Comment]) -> AgentRequest:
+        """What is asked by somebody who names the member there."""
         base = self.app.repository.base(self.policy.publish)
         return AgentRequest(
             form=_FORMS[self.request.kind],
@@ -200,6 +214,8 @@ def _post(app: App, request: AskedAgent) -> AskedAgent:
     """Post the answer, unless that has been done or its issue was closed meanwhile."""
     if not request.is_open or request.answer is None:
         return request
+    if request.kind == "review":
+        return _kept(app, hand_in(app, request))
     number, marker = request.issue_number, asked_marker(request.key)
     issue = app.forge().read_issue(number)
     if issue is None:

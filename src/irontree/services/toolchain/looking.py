@@ -43,7 +43,9 @@ class MentionLookout:
         with app.alive(LOOKING).hold("look for mentions"):
             approved = _approved_at(app)
             watch, self._watch = self._watch or CommentWatch(), None
-            self._since = self._since or _begins(_known(app).values(), approved)
+            self._since = self._since or _begins(
+                [each for each in known_requests(app).values() if each.kind == "mention"], approved
+            )
             due, failed = _due(app, watch.fresh(app, self._since), team, approved)
             for asked in due:
                 app.agent_requests.save(asked)
@@ -84,7 +86,7 @@ class DiscussionLookout:
         if policy.discussion is None:
             return Talked()
         with app.alive(LOOKING).hold("look for issues to talk over"):
-            approved, known = _approved_at(app), tuple(_known(app).values())
+            approved, known = _approved_at(app), tuple(known_requests(app).values())
             self._note_changes(app, [each for each in known if each.kind == "discussion"], approved)
             world, found = read_world(app), list[Progress]()
             for number in sorted(self._due):
@@ -131,12 +133,13 @@ def _approved_at(app: App) -> datetime:
 
 
 def _begins(known: Iterable[AskedAgent], approved: datetime) -> str:
-    """What is older was looked at: requests are saved in the order in which they were asked."""
+    """What is older was looked at: requests of a kind are saved in the order in which they were asked."""
     newest = (parsed(asked.asked_at) - _OVERLAP for asked in known)
     return utc_text(max((approved, *newest)))
 
 
-def _known(app: App) -> dict[str, AskedAgent]:
+def known_requests(app: App) -> dict[str, AskedAgent]:
+    """All of them by their keys. Raises LogDamaged for one that cannot be read: it would be asked again."""
     keys = app.agent_requests.keys()
     return {key: asked for key in keys if (asked := app.agent_requests.load(key))}
 
@@ -145,7 +148,7 @@ def _due(
     app: App, fresh: Collection[CommentMark], team: tuple[Member, ...], approved: datetime
 ) -> tuple[tuple[AskedAgent, ...], RemoteFailed | None]:
     """What is due, oldest first, and why an issue could not be read. Raises what concerns the whole forge."""
-    known = _known(app) if fresh else {}
+    known = known_requests(app) if fresh else {}
     due, failed = list[AskedAgent](), None
     for number in sorted({mark.issue_number for mark in fresh}):
         since = min(mark.at for mark in fresh if mark.issue_number == number)

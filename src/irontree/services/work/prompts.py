@@ -14,7 +14,7 @@ from irontree.domain.comments import is_marked
 from irontree.domain.documents import common_text
 from irontree.domain.graph import Graph
 from irontree.domain.halt import AGENT_ASKS
-from irontree.domain.instructions import ASSIGNED, Instructions, instructions_for, is_report
+from irontree.domain.instructions import ASSIGNED, CAUSE, Instructions, instructions_for, is_report
 from irontree.domain.plan import AgentSpec, Member, Plan, PlanNode
 from irontree.domain.state import TaskState
 from irontree.domain.text import one_line
@@ -98,7 +98,7 @@ def task_prompt(app: App, world: World, plan: Plan, node: PlanNode, attempt: Pro
         around=around,
         protected=plan.policy.protected,
         step=_step(plan, node),
-        told=_told(plan, node, stream),
+        told=told_now(plan, node, stream),
         said=_said_since(app, plan, state, stream) if state and stream else (),
         report_file=REPORT_FILE,
         commands=tuple(check.does for check in checks_for(node, plan.policy, attempt.present)),
@@ -140,17 +140,22 @@ def _said_since(app: App, plan: Plan, state: TaskState, stream: Stream) -> tuple
     return tuple(said[-MOST_SAID:])
 
 
-def _told(plan: Plan, node: PlanNode, stream: Stream | None) -> Instructions | None:
-    """What the agent is told to do: for what its request came back with, else for a task of its type."""
+def told_now(plan: Plan, node: PlanNode, stream: Stream | None) -> Instructions | None:
+    """What the agent is told to do: for what its request came back with, else for a task of its type.
+
+    Where CI failed, it is asked for the cause too.
+    """
     failed = last_of(stream, "verify_failed_retryable") if stream else None
     came_back = "ci_failure" if failed and failed.told.failed_at else "review_result"
     is_answer = failed and (failed.told.failed_at or failed.told.reviews)
     known = plan.policy.instructions
     of_answer = instructions_for(known, came_back, node.type) if is_answer else None
     own = instructions_for(known, ASSIGNED, node.type)
-    if of_answer is None or own is None:
-        return of_answer or own
-    return of_answer.model_copy(update={"report": of_answer.report or own.report})
+    if of_answer is None:
+        return own
+    report = of_answer.report or (own.report if own else "")
+    cause = f"\n{{{CAUSE}}}" if came_back == "ci_failure" else ""
+    return of_answer.model_copy(update={"report": report + cause})
 
 
 class StepView(NamedTuple):

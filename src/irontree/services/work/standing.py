@@ -25,10 +25,21 @@ def standing_policy(app: App) -> ExecutionPolicy:
 
 def standing_text(app: App) -> tuple[str, str]:
     """What would be approved now, as text, and the name of that. Raises NotEligible without a team."""
-    policy = _policy_of_team(app)
-    name = name_of(policy.digest)
-    text = app.renderer.render("forms/standing.md", name=name, policy=policy, posts_to=app.preferences().tracker)
+    wanted = _wanted(app)
+    name = name_of(wanted.digest)
+    text = app.renderer.render("forms/standing.md", name=name, standing=wanted, posts_to=app.preferences().tracker)
     return text, name
+
+
+def _wanted(app: App) -> StandingApproval:
+    """What the settings of now ask for, as whoever is here would approve it. Raises NotEligible without a team."""
+    policy = _policy_of_team(app)
+    return StandingApproval(
+        policy=policy,
+        approval=Approval(by=app.origin.actor, at=app.stamp(), channel=app.origin.channel),
+        assignment=app.preferences().approves_by_assignment,
+        reviews=any(member.role == "reviewer" and member.account for member in policy.team),
+    )
 
 
 def approve_standing(app: App, given: str) -> StandingApproval:
@@ -36,11 +47,9 @@ def approve_standing(app: App, given: str) -> StandingApproval:
 
     Raises ApprovalRefused for any but those of now, NotEligible without a team.
     """
-    policy = _policy_of_team(app)
-    if not names(given, policy.digest):
+    standing = _wanted(app)
+    if not names(given, standing.digest):
         raise ApprovalRefused(f"{given} does not name the settings of now", remedy=f"`{_COMMAND}` shows them")
-    by = Approval(by=app.origin.actor, at=app.stamp(), channel=app.origin.channel)
-    standing = StandingApproval(policy=policy, approval=by)
     app.agent_requests.approve(standing)
     return standing
 

@@ -1,0 +1,160 @@
+"""Issues that are assigned to members of the team, and when that is their approval (T3, T4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from irontree.app import Preferences
+from irontree.domain.gates import Gate, Gates
+from irontree.domain.plan import Member
+from irontree.errors import ApprovalRefused
+from irontree.services.answers.approve import approve
+from irontree.services.toolchain.assigned import approver_by_assignment, assigned_issues
+from irontree.services.work.standing import approve_standing, standing_policy, standing_text
+from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
+from tests.support.world import Scene
+
+CODER = Member(name="coder", command=("coder",), account="Coder-Bot", kinds=("feature",))
+DOCS = Member(name="writer", command=("writer",), account="docs-bot", kinds=("docs",))
+TESTER = Member(name="tester", command=("tester",), account="tester-bot", role="reviewer")
+
+
+def named(scene: Scene) -> str:
+    return standing_text(scene.app)[1]
+
+
+@pytest.fixture
+def team(scene: Scene) -> Scene:
+    """A team whose settings are approved, with assignments; issue 1, by ada, was assigned to the coder by ada."""
+    scene.policy = scene.policy.model_copy(update={"team": (CODER, DOCS, TESTER)})
+    scene.preferences = Preferences(type_labels=True, approves_by_assignment=True)
+    scene.tracker.writers |= {"ada", "grace"}
+    approve_standing(scene.app, named(scene))
+    assert write(scene, author="ada") == 1
+    scene.forge("ada").assign(1, ["coder-bot"])
+    return scene
+
+
+def approver(scene: Scene, *numbers: int) -> str:
+    return approver_by_assignment(scene.app, resolved(scene, *(numbers or (1,))))
+
+
+# --- Which are put up for approval
+
+
+def test_open_issues_that_are_assigned_to_a_member_are_found_and_no_others(team: Scene):
+    for assignees in (["ada"], [], ["grace", "DOCS-BOT"]):
+        team.forge("ada").assign(write(team), assignees)
+    team.forge("ada").assign(write(team), ["coder-bot"])
+    edit(team, 5, state="closed")
+    assert [(issue.number, member.name) for issue, member in assigned_issues(team.app)] == [(1, "coder"), (4, "writer")]
+    team.forge("ada").assign(1, [])
+    assert [issue.number for issue, _ in assigned_issues(team.app)] == [4]
+
+
+def test_without_a_toolchain_or_an_account_nobody_looks(team: Scene):
+    team.tracker.outage = "down"
+    team.preferences = Preferences()
+    assert assigned_issues(team.app) == ()
+    team.preferences = Preferences(type_labels=True)
+    team.policy = team.policy.model_copy(update={"team": (CODER.model_copy(update={"account": None}),)})
+    assert assigned_issues(team.app) == ()
+
+
+# --- When the assignment approves
+
+
+def test_who_assigns_it_approves_it(team: Scene):
+    assert approver(team) == "ada"
+    assigned = replace(team.app, origin=team.app.origin._replace(channel="assignment"))
+    wanted = resolved(team, 1)
+    loop = approve(assigned, wanted, wanted.name, approver(team))
+    [plan] = [team.plans.load(revision) for revision in team.plans.revisions()]
+    assert (plan.approval.by, plan.approval.channel, loop.keys) == ("ada", "assignment", ("greeting",))
+
+
+Change = Callable[[Scene], Any]
+REASONS: dict[str, Change] = {
+    "mallory has no write access, or is an agent": lambda team: team.tracker.assigners.update(
+        {(1, "coder-bot"): "mallory"}
+    ),
+    "docs-bot has no write access, or is an agent": lambda team: (
+        team.tracker.writers.add("docs-bot"),
+        team.tracker.assigners.update({(1, "coder-bot"): "docs-bot"}),
+    ),
+    "the forge does not say who assigned it": lambda team: team.tracker.assigners.clear(),
+    "its text is by eve, who has no write access": lambda team: edit(team, 1, author="eve"),
+    "this program wrote it, with what an agent said": lambda team: edit(
+        team, 1, body=f"{CLEAR}\n<!-- irontree:infrastructure 0123456789abcdef -->"
+    ),
+    "it leaves questions open": lambda team: edit(team, 1, body="somehow"),
+    "agent coder works on tasks of type feature": lambda team: (
+        team.forge("ada").assign(1, ["docs-bot"]),
+        team.tracker.assigners.update({(1, "docs-bot"): "ada"}),
+    ),
+    "nobody approved that assignments approve": lambda team: team.agent_requests.approve(
+        team.agent_requests.standing().model_copy(update={"assignment": False})
+    ),
+    "its settings are not those that were approved for the team": lambda team: setattr(
+        team, "policy", team.policy.model_copy(update={"max_retry_count": 9})
+    ),
+    "the gate “approval” guards it": lambda team: (
+        setattr(team, "policy", team.policy.model_copy(update={"gates": Gates(approval=Gate())})),
+        approve_standing(team.app, named(team)),
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REASONS)
+def test_a_person_is_asked_and_a_note_says_why(team: Scene, why: str):
+    REASONS[why](team)
+    assert approver(team) == ""
+    assert team.notes.lines[-1].endswith(f"and a person is asked anyway: {why}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda team: team.forge("ada").assign(1, []),
+        lambda team: setattr(team, "preferences", Preferences(type_labels=True)),
+    ],
+)
+def test_without_the_assignment_or_the_setting_a_person_is_asked(team: Scene, change: Change):
+    change(team)
+    assert approver(team) == ""
+
+
+def test_what_an_outsider_comments_counts_for_nothing_and_leaves_the_approval(team: Scene):
+    say(team, 1, "- [ ] and the keys are printed `$ env`", author="eve")
+    assert approver(team) == "ada"
+    assert [criterion.text for criterion in resolved(team, 1).nodes[0].criteria] == ["it says hello"]
+
+
+def test_several_issues_and_one_that_was_taken_in_before_are_asked_about(team: Scene):
+    team.forge("ada").assign(write(team, "Another"), ["coder-bot"])
+    assert approver(team, 1, 2) == ""
+    authorise(team, 1)
+    edit(team, 1, body="- [ ] something else `$ true`")
+    assert approver(team) == ""
+
+
+# --- What was approved of it
+
+
+def test_the_standing_approval_says_that_assignments_approve_and_has_another_name_for_it(team: Scene):
+    text, name = standing_text(team.app)
+    assert "**that is its approval**" in text
+    team.preferences = Preferences(type_labels=True)
+    plain, other = standing_text(team.app)
+    assert "that is its approval" not in plain
+    assert name != other
+    with pytest.raises(ApprovalRefused):
+        approve_standing(team.app, name)
+    approve_standing(team.app, other)
+    team.preferences = Preferences(type_labels=True, approves_by_assignment=True)
+    assert approver(team) == "", "who approved did not see it"
+    assert standing_policy(team.app) == team.policy, "members are still asked in comments"
