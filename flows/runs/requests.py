@@ -10,7 +10,7 @@ from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent, failed
 from irontree.domain.plan import canonical_digest
 from irontree.domain.timestamps import moment_in_utc
-from irontree.flows.runs.runs import RunInfo, connect, deployment_id, ensure_run, find_runs, issue_tag, tags
+from irontree.flows.runs.runs import RunInfo, connect, deployment_id, ensure_run, find_runs, issue_tag, of_flow, tags
 from irontree.services.work.standing import due_requests
 
 
@@ -37,9 +37,15 @@ def start_requests(app: App) -> tuple[str, ...]:
 
 
 def ask_for_approval(app: App, documents: Collection[str]) -> None:
-    """Ensure that each document with the team's claims was put up for approval as it is, once."""
+    """Ensure that each document with the team's claims was put up for approval as it is, once.
+
+    A form that is open shows what a later round claims by itself (`wake_overtaken`).
+    """
     with connect() as client:
-        for document in documents:
+        asking = {
+            run.parameters.get("document") for run in of_flow(client, app.repository.id, "intake") if not run.final
+        }
+        for document in sorted(set(documents) - asking):
             digest = canonical_digest((app.repository.root / document).read_text(encoding="utf-8"))
             key = f"{app.repository.id}/{document}/{digest}"
             if not find_runs(client, [key]):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from irontree.domain.commands import Issues
+from irontree.flows.runs.recovery import wake_overtaken
+from irontree.flows.runs.requests import ask_for_approval
 from irontree.flows.serve.chores import take_comments
 from irontree.services.proposals.sources import resolve
 from irontree.services.record import read_world
@@ -96,3 +98,16 @@ def test_what_is_declined_in_the_form_is_not_asked_there_again_and_can_be_sent_b
             toy.settle()
     assert comments(toy)[3:] == ["/send-back", "[quant]", "[coder]", "The"]
     assert not toy.suspended(), "the same claims were declined"
+
+
+def test_a_form_that_is_open_shows_what_a_later_round_proposes(proposed):
+    toy = proposed
+    [form] = intakes(toy)
+    text = toy.app.agent_requests.draft(1)
+    toy.app.agent_requests.save_draft(1, text.replace("Part of quant", "Larger part"))
+    with served(toy):
+        wake_overtaken(toy.app)
+        ask_for_approval(toy.app, [DRAFT])
+        toy.settle()
+    assert "Larger part" in toy.asked(form.id).description
+    assert [run.id for run in toy.suspended()] == [form.id]
