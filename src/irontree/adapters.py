@@ -12,9 +12,10 @@ from irontree.app import Preferences, SystemClock
 from irontree.checks.shell import ShellCheckRunner
 from irontree.config import Config
 from irontree.config_file import add_permissions, load_instructions
+from irontree.domain.agents import AgentSpec
 from irontree.domain.command_lines import unshown
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
+from irontree.domain.plan import ExecutionPolicy, PublishPolicy
 from irontree.domain.settings import SHOWN_IN_FULL, default_remote
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.forges import ForgeSettings, Location, connect, location_of

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from irontree.domain.agents import AgentSpec
 from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import PlaceSpec, SandboxKind
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
+from irontree.domain.plan import ExecutionPolicy, PublishPolicy
 from irontree.domain.settings import Automations
 from irontree.domain.timestamps import utc_text
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, ReplyMode

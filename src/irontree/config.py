@@ -9,19 +9,11 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
+from irontree.domain.agents import AgentSpec, Member, ReviewerSpec
 from irontree.domain.budgets import BudgetPolicy, approved_budgets
 from irontree.domain.checks import DETECTION
 from irontree.domain.places import OPEN, PlaceSpec
-from irontree.domain.plan import (
-    AgentSpec,
-    ExecutionPolicy,
-    Member,
-    OnProtected,
-    PublishPolicy,
-    ReviewerSpec,
-    Shell,
-    WorkspacePolicy,
-)
+from irontree.domain.plan import ExecutionPolicy, OnProtected, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.settings import (
     AgentAdapter,
     ApiUrl,

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from irontree.agents.registry import as_called, open_agent
+from irontree.domain.agents import KNOWN_AGENTS
 from irontree.domain.attempt import AttemptEvidence, outcome_of
 from irontree.domain.places import OPEN, PlaceSpec
-from irontree.domain.plan import KNOWN_AGENTS
 from irontree.ports import AgentResult, AgentTask
 from tests.support.containers import bubblewrap_place
 from tests.support.model_api import CONTENT, MADE, ModelApi, model_api

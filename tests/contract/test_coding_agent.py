@@ -10,7 +10,7 @@ import pytest
 
 from irontree.agents.registry import open_agent
 from irontree.agents.scripted import ScriptedAgent, idles, writes
-from irontree.domain.plan import AgentSpec
+from irontree.domain.agents import AgentSpec
 from irontree.ports import AgentResult, AgentTask
 from tests.support.processes import NEVER, Heard, children
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.domain.plan import Member
+from irontree.domain.agents import Member
 from irontree.domain.text import lookalikes
 from irontree.services.answers.approve import adopt
 from irontree.services.answers.comments import look

@@ -12,8 +12,8 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, ScriptedStep, writes
 from irontree.app import App
+from irontree.domain.agents import Member
 from irontree.domain.comments import marked_problems
-from irontree.domain.plan import Member
 from irontree.domain.toolchain import asked_marker
 from irontree.ports import AgentTask
 from irontree.services.delivery.comments import find_posted

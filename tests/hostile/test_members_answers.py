@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent, writes
+from irontree.domain.agents import Member
 from irontree.domain.comments import MOST_SAID
-from irontree.domain.plan import Member
 from irontree.domain.state import Phase
 from irontree.domain.toolchain import asked_marker
 from irontree.services.answers.approve import adopt

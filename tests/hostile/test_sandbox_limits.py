@@ -10,8 +10,8 @@ import pytest
 
 from irontree.agents.registry import open_agent
 from irontree.agents.transcript import LOG_BYTES
+from irontree.domain.agents import AgentSpec
 from irontree.domain.places import OPEN
-from irontree.domain.plan import AgentSpec
 from irontree.domain.text import TRUNCATION_MARKER
 from irontree.ports import AgentTask
 from irontree.processes.children import KEEP_BYTES, ChildProcesses

@@ -10,8 +10,9 @@ import pytest
 from irontree.agents.registry import open_agent
 from irontree.agents.transcript import SUMMARY_BYTES, BoundedLog
 from irontree.checks.shell import ShellCheckRunner
+from irontree.domain.agents import AgentSpec
 from irontree.domain.places import OPEN
-from irontree.domain.plan import AgentSpec, Shell
+from irontree.domain.plan import Shell
 from irontree.domain.text import TRUNCATION_MARKER
 from irontree.ports import AgentTask
 from irontree.processes.children import ChildProcesses

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
+from irontree.domain.agents import KNOWN_AGENTS, AgentSpec
 
 BUILD: Final = Path(__file__).resolve().parents[2] / "build" / "agents"
 _FOLDERS: Final = (BUILD / "node_modules" / ".bin", BUILD / "python" / "bin")

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from irontree.domain.agent_requests import AskedAgent, StandingApproval
+from irontree.domain.agents import AgentSpec
 from irontree.domain.checks import CheckReport, CheckResult
 from irontree.domain.events import IssueEvent, RunStarted, TaskPublished, VerifyPassed
 from irontree.domain.loop import LoopEntity, LoopHalted, LoopStarted
-from irontree.domain.plan import AgentSpec, Approval, Criterion, ExecutionPolicy, Plan, PlanNode, PublishPolicy
+from irontree.domain.plan import Approval, Criterion, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 
 SHA = "00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee"
 LOOP_ID = "2026-04-22-1432-a3f8b2"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from irontree.domain.agents import AgentSpec, Member
 from irontree.domain.checks import CheckResult, Coverage
 from irontree.domain.plan import (
-    AgentSpec,
     Criterion,
     DetectionRow,
     ExecutionPolicy,
-    Member,
     Plan,
     PlanNode,
     PublishPolicy,

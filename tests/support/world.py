@@ -11,11 +11,12 @@ from pathlib import Path
 from irontree.agents.scripted import ScriptedAgent, ScriptedStep
 from irontree.app import App, Origin, Preferences
 from irontree.checks.scripted import ScriptedCheckRunner
+from irontree.domain.agents import AgentSpec, ReviewerSpec
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import RULE
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy, ReviewerSpec
+from irontree.domain.plan import ExecutionPolicy, Plan, PublishPolicy
 from irontree.domain.state import TaskState
 from irontree.errors import Busy
 from irontree.forges import ForgeSettings

@@ -6,8 +6,9 @@ import shlex
 
 import pytest
 
+from irontree.domain.agents import Member
 from irontree.domain.places import PlaceSpec
-from irontree.domain.plan import Member, PublishPolicy
+from irontree.domain.plan import PublishPolicy
 from irontree.domain.task_types import TASK_TYPES
 from irontree.domain.values import PromotionPolicy
 from irontree.rendering import JinjaRenderer

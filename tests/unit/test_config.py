@@ -11,10 +11,11 @@ import pytest
 import irontree.config
 from irontree.config import Config
 from irontree.config_file import add_permissions, load_config, read_config, write_config
+from irontree.domain.agents import AgentSpec
 from irontree.domain.checks import DETECTION
 from irontree.domain.gates import Gate
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec, PublishPolicy, Shell, WorkspacePolicy
+from irontree.domain.plan import PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.values import PromotionPolicy, Section
 from irontree.errors import ConfigRefused, EnvironmentRefused
 

@@ -20,9 +20,9 @@ from irontree.agents import acp_messages as acp
 from irontree.agents.reading import UsageMeter, failure_in, failure_of_status, retry_time
 from irontree.agents.transcript import OutputReader, Surroundings, begin, filled
 from irontree.app import SystemClock
+from irontree.domain.agents import AgentSpec
 from irontree.domain.attempt import Claim, FailureClass, Usage
 from irontree.domain.permissions import PermissionRule, ToolRequest, denials
-from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 from irontree.processes.children import ChildProcesses, Completed

@@ -30,8 +30,8 @@ from irontree.agents.reading import AgentReading, UsageMeter
 from irontree.agents.registry import as_called
 from irontree.agents.transcript import OutputReader, Surroundings, Transcript, begin, filled
 from irontree.app import SystemClock
+from irontree.domain.agents import AgentSpec
 from irontree.domain.attempt import Claim
-from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 from irontree.processes.children import ChildProcesses, Completed

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TypeVar
 
-from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
+from irontree.domain.agents import KNOWN_AGENTS, AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import CodingAgent
 from irontree.processes.children import ChildProcesses

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from irontree.agents.reading import UsageCount, says_nothing
+from irontree.domain.agents import AgentSpec
 from irontree.domain.attempt import Usage
-from irontree.domain.plan import AgentSpec
 from irontree.domain.text import TRUNCATION_MARKER, secret_values
 from irontree.files import ScratchFolder, disk_errors, make_anew, read_beneath, write_beneath
 from irontree.ports import AgentResult, AgentTask, Progress

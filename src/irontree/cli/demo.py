@@ -20,8 +20,8 @@ from irontree.cli.drive import APPROVE, Drive, Server, ask_for_approval
 from irontree.cli.parser import UsageError, argument
 from irontree.cli.trial import WAIT_SECONDS
 from irontree.demo.layout import REQUIREMENTS, TOOLCHAIN, WORKFLOW, DemoPlace, Sample, issue, lay_out
+from irontree.domain.agents import AgentSpec
 from irontree.domain.gates import NAME
-from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
 from irontree.domain.task_types import FEATURE
 from irontree.errors import ApprovalRefused, Busy, EnvironmentRefused, NotARepository

@@ -22,9 +22,10 @@ from irontree.cli.init import access_line
 from irontree.cli.output import Cell, OutputBlock, Style, Table
 from irontree.cli.parser import JSON, OK, REFUSED, argument
 from irontree.cli.trial import try_now
+from irontree.domain.agents import KNOWN_AGENTS, AgentSpec
 from irontree.domain.checks import configured_checks, excerpt, trouble_without_work
 from irontree.domain.places import PlaceSpec
-from irontree.domain.plan import KNOWN_AGENTS, AgentSpec, ExecutionPolicy
+from irontree.domain.plan import ExecutionPolicy
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, NotEligible
 from irontree.ports import Blocker
 from irontree.repository.git import require_new_git

@@ -36,7 +36,7 @@ from irontree.cli.output import Cell, OutputBlock, Table, TextLines, listing, ne
 from irontree.cli.parser import JSON, argument
 from irontree.config import Config
 from irontree.config_file import load_config, write_config
-from irontree.domain.plan import KNOWN_AGENTS
+from irontree.domain.agents import KNOWN_AGENTS
 from irontree.domain.settings import default_remote
 from irontree.domain.text import shell_path, shell_word
 from irontree.errors import EnvironmentRefused

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from irontree.cli.agents import installed
 from irontree.config import Config
+from irontree.domain.agents import KNOWN_AGENTS, leaves_a_type
 from irontree.domain.checks import DETECTION
-from irontree.domain.plan import KNOWN_AGENTS, Shell, leaves_a_type
+from irontree.domain.plan import Shell
 from irontree.domain.settings import default_remote
 from irontree.forges import Location
 

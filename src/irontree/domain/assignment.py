@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from irontree.domain.adoption import OWN_COMMENT
 from irontree.domain.agent_requests import StandingApproval
+from irontree.domain.agents import Member
 from irontree.domain.issues import Issue
-from irontree.domain.plan import Member, Plan
+from irontree.domain.plan import Plan
 
 
 class Assignment(NamedTuple):

@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import Final
 
 from irontree.domain.agent_requests import AskedAgent
+from irontree.domain.agents import Member
 from irontree.domain.claims import Contributed, contribution_of
 from irontree.domain.commands import asks_to_discuss
 from irontree.domain.comments import is_marked
 from irontree.domain.issues import Comment, Issue
-from irontree.domain.plan import ExecutionPolicy, Member
+from irontree.domain.plan import ExecutionPolicy
 from irontree.domain.timestamps import moment_in_utc, utc_text
 
 ROUNDS: Final = 3

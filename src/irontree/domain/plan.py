@@ -5,19 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shlex
-from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from irontree.domain.agents import AgentSpec, Member, ReviewerSpec, leaves_a_type
 from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.gates import Gates
 from irontree.domain.instructions import Instructions
-from irontree.domain.permissions import PermissionRule
 from irontree.domain.places import Placed
-from irontree.domain.task_types import TASK_TYPES, TaskType
+from irontree.domain.task_types import TaskType
 from irontree.domain.values import (
     Discussion,
     Executability,
@@ -28,24 +26,11 @@ from irontree.domain.values import (
     SpecRevision,
     TaskKey,
     Value,
+    is_default,
+    is_empty,
+    is_unset,
 )
 from irontree.domain.workflow.step import ShellLine, StepSpec
-
-
-def _is_unset(value: object) -> bool:
-    """Whether to leave out a later key that is unset, so that upgrading changes no file and no digest."""
-    return value is None
-
-
-def _is_empty(value: object) -> bool:
-    """The same for a list with nothing in it, and a mark that most plans lack."""
-    return not value
-
-
-def _is(default: object) -> Callable[[object], bool]:
-    """The same for a key that has that value unless somebody chose otherwise."""
-    return lambda value: value == default
-
 
 OnHalt = Literal["stop", "go_on"]
 OnProtected = Literal["ask", "refuse", "allow"]
@@ -84,11 +69,11 @@ class PlanNode(Value):
     """Who wrote its text, if that is somebody without write access: it is data wherever it is shown (R20)."""
     open_questions: tuple[str, ...] = ()
     """What an adopted issue does not say; it is not approved before they are answered there."""
-    gates: Gates | None = Field(default=None, exclude_if=_is_unset)
+    gates: Gates | None = Field(default=None, exclude_if=is_unset)
     """Its own gates in place of the policy's; see `ExecutionPolicy.gates_of`."""
-    max_retry_count: int | None = Field(default=None, ge=0, exclude_if=_is_unset)
+    max_retry_count: int | None = Field(default=None, ge=0, exclude_if=is_unset)
     """Its own number of retries in place of the policy's; see `ExecutionPolicy.retries_of`."""
-    step: StepSpec | None = Field(default=None, exclude_if=_is_unset)
+    step: StepSpec | None = Field(default=None, exclude_if=is_unset)
     """What else is approved of a step of a workflow file; None for every other task."""
 
     @property
@@ -128,107 +113,8 @@ class DetectionRow(Value):
     commands: tuple[Shell, ...]
 
 
-KNOWN_AGENTS: Final[Mapping[str, str]] = {
-    **{name: name for name in ("claude", "codex", "gemini", "opencode", "copilot", "aider")},
-    "mini-swe-agent": "mini",
-}
-"""Agents whose command line and output are known, and their programs, in the order that `init` prefers."""
-
-
-class AgentSpec(Placed):
-    """The coding agent as approved: the adapter's name, and what the program is told beside the prompt.
-
-    `command` is the whole command line for the adapters `command` and `acp`; for a preset it is the program to call
-    in place of its usual name. `model` and `arguments` are a preset's alone.
-    """
-
-    adapter: str = "command"
-    command: tuple[str, ...] = ()
-    model: str | None = Field(default=None, description="The model that a known agent works with. Unset: its own.")
-    arguments: tuple[str, ...] = ()
-    permissions: tuple[PermissionRule, ...] = Field(
-        default=(),
-        description="`{tool, match, allow}` for agents that ask for permission (`acp`): the first that fits counts. "
-        "Without one, they may read and change files of their workspace, and nothing else.",
-    )
-    called: tuple[str, ...] = ()
-    """All words with which a known agent is called, as they were shown at the approval (R6)."""
-    wall_seconds: int = Field(default=3600, gt=0, description="Limit of one attempt.")
-    stall_seconds: int = Field(default=600, gt=0, description="How long it may say nothing.")
-    environment: tuple[str, ...] = ()
-
-    @property
-    def program(self) -> str | None:
-        """The program that is started, by name or path; None if none is configured."""
-        return self.command[0] if self.command else KNOWN_AGENTS.get(self.adapter)
-
-    @property
-    def line(self) -> str:
-        """Its whole command line, as a shell would take it."""
-        return shlex.join(self.called or self.command) or self.adapter
-
-    @property
-    def known_as(self) -> str:
-        """What messages call it: that of all tasks has no name."""
-        return "agent"
-
-
-class ReviewerSpec(AgentSpec):
-    """An agent that looks at what another one did, and the name it goes by (R18)."""
-
-    name: str = Field(
-        pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="What it is called in reports: small letters, digits, `-`."
-    )
-
-    @property
-    def known_as(self) -> str:
-        """What messages call it."""
-        return f"agent {self.name}"
-
-
 Login = Annotated[str, Field(pattern=r"^[\w][\w.-]*(/[\w][\w.-]*)?$", max_length=200)]
 """An account on the forge, or a team of an organisation."""
-
-
-Role = Literal["author", "reviewer"]
-
-
-class Member(ReviewerSpec):
-    """An agent of a team: who it is, and what it takes on."""
-
-    display: str = Field(default="", description="What people call it. Unset: its name.")
-    role: Role = Field(
-        default="author",
-        description="`author`: it works on tasks. `reviewer`: it looks at work, after those of `verify.reviewers`.",
-    )
-    capabilities: tuple[str, ...] = Field(default=(), description="What it is good at; its prompts say so.")
-    kinds: tuple[TaskType, ...] = Field(
-        default=(),
-        description="The types of tasks that it takes on: the first author that takes one works on it, "
-        "else `agent` does. Unset: all.",
-    )
-    account: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*(\[bot\])?$", max_length=200)] | None = Field(
-        default=None,
-        description="Its account on the forge. Nothing that this account says approves, answers or commands anything.",
-    )
-
-    lead: bool = Field(default=False, exclude_if=_is_empty, description="Whether it leads the team, as one member may.")
-    discusses: bool = Field(default=True, exclude_if=_is(True), description="Whether it is asked about new issues.")
-
-    @property
-    def called_by_people(self) -> str:
-        """What people call it."""
-        return self.display or self.name
-
-    def takes(self, role: Role, task_type: str) -> bool:
-        """Whether it takes on tasks of that type in that role."""
-        return self.role == role and (not self.kinds or task_type in self.kinds)
-
-
-def leaves_a_type(team: Iterable[Member]) -> bool:
-    """Whether there is a type of task that no author of *team* takes, so that `agent` works on it."""
-    authors = tuple(team)
-    return any(not any(member.takes("author", each) for member in authors) for each in TASK_TYPES)
 
 
 class PublishPolicy(Value):
@@ -241,33 +127,33 @@ class PublishPolicy(Value):
     target_branch: str
     reviewers: tuple[Login, ...] | None = Field(
         default=None,
-        exclude_if=_is_unset,
+        exclude_if=is_unset,
         description="Who is asked to review a pull request: accounts, and teams as `org/team`. "
         "Owners in CODEOWNERS are asked by the forge itself.",
     )
     assignees: tuple[Login, ...] | None = Field(
         default=None,
-        exclude_if=_is_unset,
+        exclude_if=is_unset,
         description="Accounts that are assigned to the issues and pull requests that are made.",
     )
     merge: Literal["approved"] | None = Field(
         default=None,
-        exclude_if=_is_unset,
+        exclude_if=is_unset,
         description="`approved`: merge a request once a person approved it and CI is green. Unset: people merge.",
     )
     subject: str | None = Field(
         default=None,
-        exclude_if=_is_unset,
+        exclude_if=is_unset,
         description="The first line of a commit, such as `{kind}: {title}`: `{title}`, `{kind}` (`feat` or `fix`), "
         "`{number}` and `{key}` are filled in, and the criteria stand below it. Unset: `[run] #{number}: {title}`, "
         "and no criteria.",
     )
-    branch_from: Sha | None = Field(default=None, exclude_if=_is_unset)
+    branch_from: Sha | None = Field(default=None, exclude_if=is_unset)
     """The commit that the target starts from as long as it does not exist: the first publication makes it."""
-    merge_into: str | None = Field(default=None, exclude_if=_is_unset)
+    merge_into: str | None = Field(default=None, exclude_if=is_unset)
     """The branch that the target stands in for, if it is a plan's own: there its work goes in the end, as a whole."""
 
-    type_labels: bool = Field(default=False, exclude_if=_is_empty)
+    type_labels: bool = Field(default=False, exclude_if=is_empty)
     """Whether issues get `type/…` labels, and branches the words of these; see `TaskTypeProfile`."""
 
     @field_validator("subject")
@@ -311,7 +197,7 @@ class WorkspacePolicy(Placed):
     setup: tuple[str, ...] = Field(
         default=(), description="Shell commands that make a fresh checkout ready, such as `npm ci`."
     )
-    cache_paths: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
+    cache_paths: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """What `setup` makes and may be copied into later workspaces; with any, it runs only to make them."""
     copy_files: tuple[str, ...] = ()
     pristine: bool = Field(
@@ -319,7 +205,7 @@ class WorkspacePolicy(Placed):
     )
     filters: tuple[str, ...] = Field(
         default=(),
-        exclude_if=_is_empty,
+        exclude_if=is_empty,
         description="Filters and merge drivers of git's settings that may run on what an agent writes, such as `lfs`.",
     )
     kind: Literal["clone", "none"] = Field(
@@ -338,33 +224,33 @@ class ExecutionPolicy(Placed):
     checks: tuple[Shell, ...] = ()
     detection: tuple[DetectionRow, ...] = ()
     check_seconds: int = Field(default=1800, gt=0)
-    browser: str | None = Field(default=None, exclude_if=_is_unset)
+    browser: str | None = Field(default=None, exclude_if=is_unset)
     """The command that looks in a browser for a step of a workflow file; None: a person does."""
-    preflight: bool = Field(default=False, exclude_if=_is_empty)
+    preflight: bool = Field(default=False, exclude_if=is_empty)
     """Whether the checks run once before any work, and a person is asked about those that fail then."""
-    protected: OnProtected = Field(default="ask", exclude_if=_is("ask"))
+    protected: OnProtected = Field(default="ask", exclude_if=is_default("ask"))
     """What happens where a task changes what defines its checks (R18)."""
-    protected_files: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
-    unprotected_files: tuple[str, ...] = Field(default=(), exclude_if=_is_empty)
+    protected_files: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    unprotected_files: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     reviewers: tuple[ReviewerSpec, ...] = ()
     """Asked in order, once the checks have passed."""
-    team: tuple[Member, ...] = Field(default=(), exclude_if=_is_empty)
+    team: tuple[Member, ...] = Field(default=(), exclude_if=is_empty)
     """Who works on a task, and looks at work, by the task's type; `agent` and `reviewers` are for all types."""
-    instructions: tuple[Instructions, ...] = Field(default=(), exclude_if=_is_empty)
+    instructions: tuple[Instructions, ...] = Field(default=(), exclude_if=is_empty)
     """The steps that agents are told, and the forms of their reports."""
-    discussion: Discussion | None = Field(default=None, exclude_if=_is_unset)
+    discussion: Discussion | None = Field(default=None, exclude_if=is_unset)
     """Who of the team is asked about new issues; None: nobody."""
     workspace: WorkspacePolicy = Field(default_factory=WorkspacePolicy)
     publish: PublishPolicy
     promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)
     max_retry_count: int = Field(default=3, ge=0)
-    on_halt: OnHalt = Field(default="stop", exclude_if=_is("stop"))
+    on_halt: OnHalt = Field(default="stop", exclude_if=is_default("stop"))
     """Whether a task that waits for a person lets others go on (R17)."""
-    same_failure: int | None = Field(default=None, ge=2, exclude_if=_is_unset)
+    same_failure: int | None = Field(default=None, ge=2, exclude_if=is_unset)
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
-    budgets: BudgetPolicy | None = Field(default=None, exclude_if=_is_unset)
+    budgets: BudgetPolicy | None = Field(default=None, exclude_if=is_unset)
     """What agents may spend; None: nothing is counted."""
-    gates: Gates | None = Field(default=None, exclude_if=_is_unset)
+    gates: Gates | None = Field(default=None, exclude_if=is_unset)
     """Who has to let work go on; None: there are none."""
 
     def author_of(self, node: PlanNode) -> AgentSpec:
@@ -437,7 +323,7 @@ class Adoption(Value):
     url: str
     title: str
     at: str
-    digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", exclude_if=_is_unset)
+    digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", exclude_if=is_unset)
     """Of title and text, where the plan's own is that of a document."""
 
 
@@ -446,7 +332,7 @@ class Plan(Value):
 
     version: ProtocolVersion = 1
     spec_revision: SpecRevision
-    digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", exclude_if=_is_unset)
+    digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", exclude_if=is_unset)
     """Of the text whose first 8 digits are `spec_revision`: what plans are compared by. None in earlier versions."""
     spec_path: str
     source: str
@@ -460,11 +346,11 @@ class Plan(Value):
     budget_max_transitions: int = Field(gt=0)
     adoption: Adoption | None = None
     """Set for an adopted issue, which has a plan of its own; the issues of all other plans are made from them."""
-    divides: Adoption | None = Field(default=None, exclude_if=_is_unset)
+    divides: Adoption | None = Field(default=None, exclude_if=is_unset)
     """Set for a document that divides an existing issue: that is the first node, and the tasks are its parts."""
     approval: Approval | None = None
     """None: the issue is taken in, and nobody has approved it yet."""
-    imported: bool = Field(default=False, exclude_if=_is_empty)
+    imported: bool = Field(default=False, exclude_if=is_empty)
     """Whether it came with an archive that nobody vouched for: its approval says who gave it elsewhere, and permits
     nothing here (R21)."""
 

@@ -10,11 +10,12 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from irontree.domain.agents import KNOWN_AGENTS
 from irontree.domain.command_lines import unshown
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.instructions import Language
 from irontree.domain.places import ContainerSpec, PlaceSpec, SandboxKind
-from irontree.domain.plan import KNOWN_AGENTS, OnHalt
+from irontree.domain.plan import OnHalt
 from irontree.domain.text import is_ref_name
 from irontree.domain.values import COMPOSITE_THRESHOLD, Discussion, ReplyMode, Section
 from irontree.errors import ConfigRefused

@@ -12,10 +12,10 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 
 from irontree.domain.agent_requests import AskedAgent
+from irontree.domain.agents import Member
 from irontree.domain.commands import parse_command
 from irontree.domain.comments import is_marked
 from irontree.domain.issues import Comment, Issue
-from irontree.domain.plan import Member
 from irontree.domain.requirements.markdown import words_said
 from irontree.domain.timestamps import moment_in_utc, utc_text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, model_validator
@@ -62,6 +62,21 @@ class Value(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+def is_unset(value: object) -> bool:
+    """Whether to leave out a later key that is unset, so that upgrading changes no file and no digest."""
+    return value is None
+
+
+def is_empty(value: object) -> bool:
+    """The same for a list with nothing in it, and a mark that most plans lack."""
+    return not value
+
+
+def is_default(default: object) -> Callable[[object], bool]:
+    """The same for a key that has that value unless somebody chose otherwise."""
+    return lambda value: value == default
 
 
 class PromotionPolicy(Value):

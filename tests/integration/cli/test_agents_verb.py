@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irontree.cli.main import main
-from irontree.domain.plan import KNOWN_AGENTS
+from irontree.domain.agents import KNOWN_AGENTS
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import agent_requests_of, open_app, open_set_aside, results_of
 from irontree.cli.archive import commands_of, export, take_in
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Member, PublishPolicy
+from irontree.domain.agents import AgentSpec, Member
+from irontree.domain.plan import ExecutionPolicy, PublishPolicy
 from irontree.errors import EnvironmentRefused, LogDamaged
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import propose

@@ -11,8 +11,9 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent, writes
 from irontree.app import App
 from irontree.domain.agent_requests import StandingApproval
+from irontree.domain.agents import Member
 from irontree.domain.commands import Issues
-from irontree.domain.plan import Approval, Member
+from irontree.domain.plan import Approval
 from irontree.ports import Label
 from irontree.services.proposals.sources import resolve
 from irontree.services.toolchain.asking import answer_request

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from irontree.agents.program import CommandAgent
-from irontree.domain.plan import AgentSpec
+from irontree.domain.agents import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
 from tests.support.repositories import Project, commit, everything, git, head, hook, write

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from irontree.agents.registry import open_agent
+from irontree.domain.agents import AgentSpec
 from irontree.domain.attempt import Claim
 from irontree.domain.budgets import Allowance
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
 

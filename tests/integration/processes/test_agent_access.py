@@ -8,7 +8,7 @@ import os
 import pytest
 
 from irontree.agents.registry import open_agent
-from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
+from irontree.domain.agents import KNOWN_AGENTS, AgentSpec
 from tests.support.processes import children
 
 OUT = json.dumps({"loggedIn": False, "authMethod": "none", "apiProvider": "firstParty"})

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from irontree.agents.program import CommandAgent
+from irontree.domain.agents import AgentSpec
 from irontree.domain.attempt import Claim
-from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
 

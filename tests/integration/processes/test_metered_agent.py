@@ -8,8 +8,8 @@ import os
 import pytest
 
 from irontree.agents.registry import open_agent
+from irontree.domain.agents import AgentSpec
 from irontree.domain.budgets import Allowance
-from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from irontree.agents.registry import open_agent
-from irontree.domain.plan import AgentSpec
+from irontree.domain.agents import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
 from tests.support.repositories import commit, git

@@ -8,8 +8,8 @@ import pytest
 
 from irontree.agents.presets import PRESETS
 from irontree.agents.registry import as_called, open_agent
+from irontree.domain.agents import AgentSpec
 from irontree.domain.places import OPEN, PlaceSpec
-from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
 

@@ -10,8 +10,8 @@ import pytest
 
 from irontree.agents.presets import PRESETS
 from irontree.agents.reading import NO_RECORD, failure_in, retry_time
+from irontree.domain.agents import KNOWN_AGENTS
 from irontree.domain.attempt import Usage
-from irontree.domain.plan import KNOWN_AGENTS
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DATA = Path(__file__).parents[2] / "data" / "agents"

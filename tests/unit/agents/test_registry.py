@@ -11,7 +11,7 @@ import pytest
 from irontree.agents import registry
 from irontree.agents.program import CommandAgent
 from irontree.agents.registry import as_called, open_agent
-from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
+from irontree.domain.agents import KNOWN_AGENTS, AgentSpec
 from irontree.domain.settings import AGENT_ADAPTERS
 from irontree.errors import ConfigRefused
 from tests.support.processes import children

@@ -10,7 +10,7 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.cli.doctor import Examined, _access, _own_branches, _runway, blocks, machine, misfits
 from irontree.cli.output import plain
-from irontree.domain.plan import AgentSpec, Member
+from irontree.domain.agents import AgentSpec, Member
 from tests.support.prefect_stub import prefect_that
 from tests.support.workflow_scenes import NAME, begin
 from tests.support.world import make_scene

@@ -9,8 +9,8 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.cli.follow import CRASHES, Follower, ShownSoFar
+from irontree.domain.agents import AgentSpec
 from irontree.domain.budgets import BudgetPolicy, SpendingLimits
-from irontree.domain.plan import AgentSpec
 from irontree.errors import ServerUnavailable
 from irontree.flows.runs.runs import RunInfo
 from irontree.services.answers.answers import Answer, answer_issue

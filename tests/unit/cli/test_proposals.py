@@ -7,8 +7,9 @@ import pytest
 from irontree.cli.init import next_lines
 from irontree.cli.init_proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing, why_local
 from irontree.config import Agent, Config, Publish, TeamMember, VerifySection, WorkspaceSection
+from irontree.domain.agents import KNOWN_AGENTS
 from irontree.domain.checks import DETECTION
-from irontree.domain.plan import KNOWN_AGENTS, Shell
+from irontree.domain.plan import Shell
 from irontree.domain.settings import default_remote
 from irontree.domain.task_types import TASK_TYPES
 from irontree.forges import Location

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from irontree.cli.task import approve_and_drive
-from irontree.domain.plan import AgentSpec, Member
+from irontree.domain.agents import AgentSpec, Member
 from irontree.errors import ConfigRefused, NotEligible
 from irontree.services.proposals.sources import propose
 from tests.support.world import ONE_TASK, make_scene

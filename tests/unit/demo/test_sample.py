@@ -6,6 +6,7 @@ import pytest
 
 from irontree.cli.demo import ANSWERS, SHOT_AT
 from irontree.demo import layout as sample
+from irontree.domain.claims import contribution_of, read_contribution, read_round
 from irontree.domain.graph import Graph
 from irontree.domain.halt import RULE, choices
 
@@ -101,5 +102,22 @@ def test_the_workflows_work_is_prepared_and_its_answers_are_for_the_steps_that_a
     assert list(counts.values()) == [1, 3, 1, 2]
     asking = [f"issue-{number}" for number, node in enumerate(nodes, start=2) if node.criteria]
     assert list(dict.fromkeys(answer.partition("=")[0] for answer in ANSWERS[sample.WORKFLOW])) == asking
-    assert set(SHOT_AT) == {sample.REQUIREMENTS, sample.WORKFLOW}
+    assert set(SHOT_AT) == {sample.REQUIREMENTS, sample.WORKFLOW, sample.TOOLCHAIN}
     assert SHOT_AT[sample.WORKFLOW] in counts
+
+
+def test_what_the_team_says_is_an_answer_and_its_claims_are_the_tasks_that_are_prepared():
+    members = {str(each["name"]): each for each in sample.TEAM}
+    claimed: dict[str, str] = {}
+    for name in members:
+        answer = sample.TOOLCHAIN.data("patches", name, "discussion", "1.answer").read_bytes()
+        said = read_contribution(answer, ())
+        assert isinstance(said, str)
+        claimed |= {claim.key: claim.kind for claim in contribution_of(said).claims}
+    (lead,) = [name for name, each in members.items() if each.get("lead")]
+    review = sample.TOOLCHAIN.data("patches", lead, "split-an-expense-fairly", "1.answer").read_bytes()
+    assert read_round(review, ()).verdict == "covered"
+    for key, kind in claimed.items():
+        (author,) = [name for name, each in members.items() if kind in each["kinds"]]
+        assert sample.TOOLCHAIN.data("patches", author, key, "1.patch").is_file()
+    assert SHOT_AT[sample.TOOLCHAIN] in claimed

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.agent_requests import AskedAgent, again, answered, begun, failed, posted
+from irontree.domain.agents import AgentSpec, Member
 from irontree.domain.discussion import contributed, due_in_discussion, newest_round, next_round
 from irontree.domain.issues import Comment, Issue
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Member, PublishPolicy
+from irontree.domain.plan import ExecutionPolicy, PublishPolicy
 
 APPROVED = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 LATER = "2026-01-02T12:00:05Z"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irontree.domain.agents import AgentSpec
 from irontree.domain.gates import GATE_OF, Gate, Gates, judge
 from irontree.domain.halt import RULES
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode, PublishPolicy
+from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
 
 NAMES = st.sampled_from(["alice", "Alice", "bob", "BOB", "carol", "dave"])
 

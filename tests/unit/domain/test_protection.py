@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell, WorkspacePolicy
+from irontree.domain.agents import AgentSpec
+from irontree.domain.plan import Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.protection import Guarded, LineCount, changes_checks, fits
 
 BEFORE = dict.fromkeys(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from irontree.config_file import read_config
+from irontree.domain.agents import AgentSpec
 from irontree.domain.places import OPEN, PlaceSpec
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
+from irontree.domain.plan import ExecutionPolicy, PublishPolicy
 from irontree.errors import ConfigRefused
 
 IMAGE = f"sha256:{'ab' * 32}"

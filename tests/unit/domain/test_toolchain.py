@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.agent_requests import AskedAgent
+from irontree.domain.agents import Member
 from irontree.domain.issues import Comment, Issue
-from irontree.domain.plan import Member
 from irontree.domain.toolchain import asked_marker, due_mentions
 
 APPROVED = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irontree.domain.agents import AgentSpec
 from irontree.domain.checks import (
     CheckReport,
     CheckResult,
@@ -18,7 +19,7 @@ from irontree.domain.checks import (
     judge,
 )
 from irontree.domain.command_lines import is_trivial
-from irontree.domain.plan import AgentSpec, Criterion, DetectionRow, ExecutionPolicy, PlanNode, PublishPolicy, Shell
+from irontree.domain.plan import Criterion, DetectionRow, ExecutionPolicy, PlanNode, PublishPolicy, Shell
 
 PLAIN = Criterion(text="It works")
 MANUAL = Criterion(text="It looks right", manual=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from irontree.app import Preferences
-from irontree.domain.plan import Member
+from irontree.domain.agents import Member
 from irontree.domain.settings import Automations
 from irontree.flows.serve.closings import tell_closings
 from irontree.tasks.artifacts import read_told, write_told

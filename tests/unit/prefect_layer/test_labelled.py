@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from irontree.app import App, Preferences
-from irontree.domain.plan import Member
+from irontree.domain.agents import Member
 from irontree.domain.settings import Automations
 from irontree.flows.runs.runs import RunInfo
 from irontree.flows.serve.chores import is_due, put_up_for_approval, to_put_up, was_decided, was_told

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from irontree.agents.reading import AgentReading, JsonRecord, UsageCount, record_in, says_nothing
+from irontree.domain.agents import KNOWN_AGENTS
 from irontree.domain.attempt import FailureClass
-from irontree.domain.plan import KNOWN_AGENTS
 
 SANDBOX: Final = "{sandbox}"
 

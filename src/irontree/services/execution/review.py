@@ -12,10 +12,11 @@ from datetime import datetime
 from pathlib import Path
 
 from irontree.app import App
+from irontree.domain.agents import ReviewerSpec
 from irontree.domain.attempt import AttemptOutcome, Usage
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import CheckReport, CheckResult, ReviewCheck, result_of
-from irontree.domain.plan import Plan, PlanNode, ReviewerSpec
+from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.review import (
     Assessment,
     InvalidAnswer,

@@ -12,11 +12,12 @@ from typing import Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent, again, answered, begun, failed, posted, request_key, used
+from irontree.domain.agents import Member
 from irontree.domain.budgets import Allowance
 from irontree.domain.claims import RoundReview, grown, read_round, round_prose
 from irontree.domain.events import CheckupUnblocked
 from irontree.domain.issues import Issue
-from irontree.domain.plan import Member, Plan
+from irontree.domain.plan import Plan
 from irontree.domain.review import InvalidAnswer
 from irontree.domain.state import TaskState
 from irontree.domain.task_types import TASK_TYPES

@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.agents import AgentSpec, Member
 from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, FailureClass, outcome_of, stopped_by
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import truncate
@@ -18,7 +19,7 @@ from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompl
 from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.ids import run_token
 from irontree.domain.instructions import ASSIGNED, instructions_for
-from irontree.domain.plan import AgentSpec, Member, Plan, PlanNode
+from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.spec import MAX_BYTES
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import one_line

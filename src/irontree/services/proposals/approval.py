@@ -9,13 +9,14 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain import typed
+from irontree.domain.agents import AgentSpec
 from irontree.domain.checks import checks_for, coverage, left_to_people
 from irontree.domain.command_lines import is_trivial
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.instructions import ASSIGNED, TOLD, Instructions, instructions_for, untold
 from irontree.domain.machine import held
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode
+from irontree.domain.plan import ExecutionPolicy, PlanNode
 from irontree.domain.requirements.markdown import undisplayed
 from irontree.domain.spec import changes_of
 from irontree.domain.state import Phase, TaskState

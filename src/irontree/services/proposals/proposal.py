@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from irontree.app import App
+from irontree.domain.agents import AgentSpec
 from irontree.domain.gates import name_of, names
 from irontree.domain.graph import Graph
-from irontree.domain.plan import AgentSpec, Approval, ExecutionPolicy, Plan, PlanNode, canonical_digest
+from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.errors import ApprovalRefused
 from irontree.services.loops.choice import loop_over
 from irontree.services.loops.loop import Loop, derive_loop_id, open_loops

@@ -18,11 +18,12 @@ from irontree.domain.agent_requests import (
     posted,
     used,
 )
+from irontree.domain.agents import Member
 from irontree.domain.budgets import Allowance
 from irontree.domain.claims import contribution_of, prose, read_contribution
 from irontree.domain.comments import MOST_SAID, read_said
 from irontree.domain.issues import Comment, Issue
-from irontree.domain.plan import ExecutionPolicy, Member
+from irontree.domain.plan import ExecutionPolicy
 from irontree.domain.review import InvalidAnswer
 from irontree.domain.task_types import TASK_TYPES
 from irontree.domain.timestamps import utc_text

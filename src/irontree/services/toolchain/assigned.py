@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.agents import Member
 from irontree.domain.assignment import Assignment, assigned_member, why_asked
 from irontree.domain.issues import Issue
-from irontree.domain.plan import ExecutionPolicy, Member
+from irontree.domain.plan import ExecutionPolicy
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.record import read_world
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent
-from irontree.domain.plan import Member
+from irontree.domain.agents import Member
 from irontree.domain.timestamps import parsed, utc_text
 from irontree.domain.toolchain import due_mentions
 from irontree.errors import AccessRefused, NotEligible, RemoteFailed, RemoteUnavailable

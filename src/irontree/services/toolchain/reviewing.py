@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent, left_unposted, posted
+from irontree.domain.agents import Member
 from irontree.domain.comments import read_said
-from irontree.domain.plan import ExecutionPolicy, Member, PlanNode
+from irontree.domain.plan import ExecutionPolicy, PlanNode
 from irontree.domain.review import InvalidAnswer, read_assessment, requested_changes
 from irontree.domain.text import one_line
 from irontree.domain.toolchain import asked_marker

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from irontree.app import App
+from irontree.domain.agents import AgentSpec
 from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, Usage, how_it_ended, stopped_by
 from irontree.domain.budgets import Allowance
-from irontree.domain.plan import AgentSpec, WorkspacePolicy
+from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.review import InvalidAnswer
 from irontree.domain.spec import MAX_BYTES
 from irontree.errors import Cancelled

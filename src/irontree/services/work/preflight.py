@@ -9,13 +9,14 @@ from difflib import unified_diff
 from typing import Any, Final
 
 from irontree.app import App
+from irontree.domain.agents import AgentSpec
 from irontree.domain.budgets import unreadable
 from irontree.domain.decide import may_start, next_try, step_for
 from irontree.domain.documents import read_document
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
 from irontree.domain.halt import SAME_FAILURE
 from irontree.domain.ids import adopted_digest, digest_of
-from irontree.domain.plan import Adoption, AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
+from irontree.domain.plan import Adoption, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.spec import reads_as
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import utc_text

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from irontree.app import App
+from irontree.domain.agents import AgentSpec, Member
 from irontree.domain.checks import checks_for
 from irontree.domain.commands import parse_command
 from irontree.domain.comments import is_marked
@@ -15,7 +16,7 @@ from irontree.domain.documents import common_text
 from irontree.domain.graph import Graph
 from irontree.domain.halt import AGENT_ASKS
 from irontree.domain.instructions import ASSIGNED, CAUSE, Instructions, instructions_for, is_report
-from irontree.domain.plan import AgentSpec, Member, Plan, PlanNode
+from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import TaskState
 from irontree.domain.text import one_line
 from irontree.domain.values import short_sha

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irontree.domain.agents import AgentSpec
 from irontree.domain.checks import checks_for, coverage, left_to_people
 from irontree.domain.documents import common_text, read_document
 from irontree.domain.gates import Gate, Gates
-from irontree.domain.plan import AgentSpec, Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell
+from irontree.domain.plan import Criterion, ExecutionPolicy, PlanNode, PublishPolicy, Shell
 from irontree.domain.spec import Requirements, changes_of
 from irontree.domain.workflow.compile import is_workflow, read_workflow, unticked
 from irontree.domain.workflow.lint import lint

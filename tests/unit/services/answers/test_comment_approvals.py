@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pytest
 
+from irontree.domain.agents import Member
 from irontree.domain.checks import DETECTION
 from irontree.domain.comments import comment_problems
 from irontree.domain.gates import Gate, Gates
-from irontree.domain.plan import Member
 from irontree.domain.state import Phase
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import adopt

@@ -8,8 +8,8 @@ import pytest
 
 from irontree.config import Config
 from irontree.config_file import read_config
+from irontree.domain.agents import Member
 from irontree.domain.gates import Gate, Gates
-from irontree.domain.plan import Member
 from irontree.errors import ConfigRefused, RemoteFailed
 from irontree.ports import CommitCheck
 from irontree.services.proposals.approval import approval_text

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.agents import Member
 from irontree.domain.decide import Run
 from irontree.domain.instructions import Instructions
-from irontree.domain.plan import Member
 from irontree.ports import AgentTask, CommitCheck
 from irontree.services.execution.steps import perform
 from tests.support.issues import say

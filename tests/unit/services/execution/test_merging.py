@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from irontree.checks.scripted import ScriptedCheckRunner
+from irontree.domain.agents import Member
 from irontree.domain.decide import Finalize, Verify
-from irontree.domain.plan import Member
 from irontree.errors import AnswerRefused
 from irontree.ports import CommitCheck
 from irontree.repository.memory import Commit

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.agents import ReviewerSpec
 from irontree.domain.decide import Run, Verify
-from irontree.domain.plan import ReviewerSpec
 from irontree.errors import AccessRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import AgentTask, CommitCheck
 from irontree.services.answers.answers import Answer, answer_issue

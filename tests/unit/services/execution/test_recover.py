@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.agents import Member
 from irontree.domain.decide import Recover, Run
-from irontree.domain.plan import Member
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.answers.answers import Answer, answer_issue

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent, ScriptedStep
+from irontree.domain.agents import ReviewerSpec
 from irontree.domain.attempt import Claim
 from irontree.domain.decide import Run, Verify
-from irontree.domain.plan import ReviewerSpec
 from irontree.errors import Cancelled, RemoteUnavailable
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.answers.answers import Answer, answer_issue

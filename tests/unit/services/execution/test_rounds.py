@@ -9,7 +9,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.agent_requests import answered, begun
-from irontree.domain.plan import Member
+from irontree.domain.agents import Member
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.ports import AgentTask

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.domain.plan import Member, ReviewerSpec
+from irontree.domain.agents import Member, ReviewerSpec
 from irontree.ports import AgentTask
 from irontree.services.execution.checking import Subject, commands_digest
 from irontree.services.views.history import say_issue_event

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent, ScriptedStep
+from irontree.domain.agents import AgentSpec, ReviewerSpec
 from irontree.domain.attempt import Usage
 from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.decide import Halt, Run, Verify
-from irontree.domain.plan import AgentSpec, ReviewerSpec
 from irontree.errors import AnswerRefused, Cancelled, NotEligible
 from irontree.ports import AgentResult, AgentTask, CodingAgent
 from irontree.services.answers.answers import Answer, answer_loop

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.agents import AgentSpec, Member
 from irontree.domain.attempt import Usage
 from irontree.domain.budgets import BudgetPolicy, SpendingLimits
-from irontree.domain.plan import AgentSpec, Member
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.execution.run import run
 from irontree.services.loops.funds import calls_agent

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.agents import AgentSpec, Member
 from irontree.domain.attempt import Claim
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec, Member
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused
 from irontree.ports import AgentResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent, ScriptedStep
-from irontree.domain.plan import AgentSpec, Member
+from irontree.domain.agents import AgentSpec, Member
 from irontree.errors import Cancelled, EnvironmentRefused, RequirementsRefused
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.proposals.planner import PlannedDocument, plan_document

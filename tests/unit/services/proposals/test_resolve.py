@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.agents import Member
 from irontree.domain.commands import Issues, OpenIssues
-from irontree.domain.plan import Member
 from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_RUN, Phase
 from irontree.errors import ApprovalRefused, Busy, LogDamaged, NotEligible
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve

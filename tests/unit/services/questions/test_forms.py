@@ -11,10 +11,11 @@ from rich.markdown import Markdown
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
+from irontree.domain.agents import AgentSpec, Member
 from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE
 from irontree.domain.permissions import PermissionRule
-from irontree.domain.plan import AgentSpec, Member, Shell, WorkspacePolicy
+from irontree.domain.plan import Shell, WorkspacePolicy
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentResult
 from irontree.services.execution.checkup import Decider, send_back

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.agents import AgentSpec
 from irontree.domain.attempt import Usage
 from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.decide import Run, Verify
-from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops

@@ -9,9 +9,9 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, ScriptedStep
 from irontree.domain.agent_requests import AskedAgent, answered, begun, failed
+from irontree.domain.agents import Member
 from irontree.domain.attempt import Usage
 from irontree.domain.budgets import BudgetPolicy
-from irontree.domain.plan import Member
 from irontree.errors import Busy, NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.toolchain.asking import answer_request

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from irontree.app import Preferences
+from irontree.domain.agents import Member
 from irontree.domain.gates import Gate, Gates
-from irontree.domain.plan import Member
 from irontree.errors import ApprovalRefused
 from irontree.services.answers.approve import approve
 from irontree.services.toolchain.assigned import approver_by_assignment, assigned_issues

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.domain.plan import Member
+from irontree.domain.agents import Member
 from irontree.services.toolchain.closed import Closing, look_for_closings
 from tests.support.issues import edit, say, write
 from tests.support.requests import look, merge, requesting_scene, work

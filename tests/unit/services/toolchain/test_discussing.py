@@ -13,9 +13,10 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent, writes
 from irontree.app import App
 from irontree.domain.agent_requests import StandingApproval
+from irontree.domain.agents import Member
 from irontree.domain.commands import Issues
 from irontree.domain.comments import marked_problems
-from irontree.domain.plan import Approval, Member
+from irontree.domain.plan import Approval
 from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentTask

@@ -10,7 +10,8 @@ import pytest
 
 from irontree.app import App
 from irontree.domain.agent_requests import StandingApproval
-from irontree.domain.plan import Approval, Member
+from irontree.domain.agents import Member
+from irontree.domain.plan import Approval
 from irontree.domain.timestamps import utc_text
 from irontree.domain.toolchain import asked_marker
 from irontree.errors import Busy, NotEligible, RemoteFailed, RemoteUnavailable

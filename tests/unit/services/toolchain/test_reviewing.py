@@ -10,7 +10,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, ScriptedStep
 from irontree.domain.agent_requests import AskedAgent
-from irontree.domain.plan import Member
+from irontree.domain.agents import Member
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentTask, PullRequest, Review
 from irontree.repository.memory import Commit

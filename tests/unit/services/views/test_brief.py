@@ -8,9 +8,10 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
+from irontree.domain.agents import Member
 from irontree.domain.attempt import Claim
 from irontree.domain.decide import Finalize, Run, Verify
-from irontree.domain.plan import Member, WorkspacePolicy
+from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.values import PromotionPolicy
 from irontree.errors import EnvironmentRefused, NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult, Links

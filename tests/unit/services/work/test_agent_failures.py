@@ -8,9 +8,9 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
+from irontree.domain.agents import Member
 from irontree.domain.attempt import Claim, Usage
 from irontree.domain.decide import FIRST_WAIT
-from irontree.domain.plan import Member
 from irontree.domain.state import Phase
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentResult
