@@ -41,7 +41,7 @@ from irontree.domain.requirements.outline import (
 )
 from irontree.domain.requirements.tasks import TaskText, parse_criterion, read_task
 from irontree.domain.spec import deceptive_characters, plan_node
-from irontree.domain.task_types import BUG, FEATURE, TaskType, type_by_label
+from irontree.domain.task_types import BUG, FEATURE, INFRASTRUCTURE, TaskType, reports_failure, type_by_label
 from irontree.domain.values import COMPOSITE_THRESHOLD
 from irontree.errors import RequirementsRefused
 
@@ -323,6 +323,8 @@ def _type(issue: Issue, node: PlanNode, text: TaskText, *, type_labels: bool) ->
     Labels are by people with write access, and the type chooses the agent: they count before the text of others.
     """
     labelled = type_by_label(issue.labels, type_labels=type_labels)
+    if labelled is None and type_labels and reports_failure(issue.title):
+        labelled = INFRASTRUCTURE
     if "type" in text.fields and (issue.trusted or labelled is None):
         return node.type
     return (labelled or (BUG if _reproduces(issue.body) else FEATURE)).name

@@ -14,6 +14,7 @@ from irontree.domain.commands import asks_to_discuss
 from irontree.domain.comments import is_marked
 from irontree.domain.issues import Comment, Issue
 from irontree.domain.plan import ExecutionPolicy
+from irontree.domain.task_types import reports_failure
 from irontree.domain.timestamps import moment_in_utc, utc_text
 
 ROUNDS: Final = 3
@@ -37,7 +38,8 @@ def newest_round(issue_number: int, known: Iterable[AskedAgent]) -> tuple[AskedA
 def is_talked_over(issue: Issue) -> bool:
     """Whether members are asked about it: open, with a type, and nobody's yet."""
     has_type = any(label.casefold().startswith("type/") for label in issue.labels)
-    return issue.state == "open" and has_type and not issue.assignees and not issue.pull_request
+    is_nobodys = not issue.assignees and not reports_failure(issue.title)
+    return issue.state == "open" and has_type and is_nobodys and not issue.pull_request
 
 
 def due_in_discussion(

@@ -119,6 +119,9 @@ TASK_TYPES: Final = {profile.name: profile for profile in (FEATURE, IMPL, BUG, D
 """In the order in which `type/…` labels are looked for."""
 
 _TYPE_LABELS: Final = {profile.type_label: profile for profile in TASK_TYPES.values()} | {"type/feature": FEATURE}
+_FAILURE: Final = re.compile(
+    r"(?:\S+: )?(?:部署失败|deploy(?:ment)? (?:has )?failed\b|failed deployment\b)", re.IGNORECASE
+)
 _OF_A_BUG: Final = re.compile(r"bug|defect|fix|regression|缺陷|故障", re.IGNORECASE)
 
 
@@ -137,6 +140,11 @@ def _by_type_label(labels: Collection[str]) -> TaskTypeProfile | None:
     if any(INFRASTRUCTURE.name in label for label in labels):
         return INFRASTRUCTURE
     return next((profile for label, profile in _TYPE_LABELS.items() if label in labels), None)
+
+
+def reports_failure(title: str) -> bool:
+    """Whether the title of an issue begins by saying that a deployment failed, as programs that deploy say it."""
+    return _FAILURE.match(title) is not None
 
 
 def close_on_done(configured: CloseOnDone | None, task_type: str | None) -> CloseOnDone:

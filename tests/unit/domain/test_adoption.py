@@ -388,3 +388,13 @@ def test_a_report_is_no_text_of_the_issue_but_one_that_is_quoted_in_a_comment_is
 def test_a_call_to_discuss_an_issue_is_no_text_of_it():
     said = comment("ada", "/discuss\n\n- [ ] another criterion\n", trusted=True)
     assert criteria(node("- [ ] it works\n", comments=[said])) == ["it works"]
+
+
+@pytest.mark.parametrize(
+    "title", ["部署失败: main", "Deployment failed on web-3", "web: deploy failed", "Failed deployment"]
+)
+def test_a_title_that_says_that_a_deployment_failed_makes_it_infrastructure_where_there_are_type_labels(title):
+    assert node_with_types("- [ ] it works\n", title=title).type == "infrastructure"
+    assert node_with_types("- [ ] it works\n", title=title, labels=("type/docs",)).type == "docs"
+    assert node("- [ ] it works\n", title=title).type == "feature"
+    assert node_with_types("- [ ] it works\n", title="Say how a deployment failed").type == "feature"

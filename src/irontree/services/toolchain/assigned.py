@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.agents import Member
+from irontree.domain.agents import AgentSpec, Member
 from irontree.domain.assignment import Assignment, assigned_member, why_asked
 from irontree.domain.issues import Issue
 from irontree.domain.plan import ExecutionPolicy
+from irontree.domain.task_types import INFRASTRUCTURE, reports_failure
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.record import read_world
 
@@ -17,15 +19,24 @@ ASSIGNMENT: Final = "assignment"
 
 
 def assigned_issues(app: App) -> tuple[tuple[Issue, Member], ...]:
-    """The open issues that are assigned to a member, oldest first; one call, none without a member that has an account.
+    """The open issues that are assigned to a member, oldest first, and those that say that a deployment failed.
 
-    Raises RemoteFailed, and what reading the settings raises.
+    The latter, by somebody with write access, are those of the member that works on infrastructure. One call, none
+    where nobody would be found. Raises RemoteFailed, and what reading the settings raises.
     """
-    team = app.policy(None).team if app.preferences().has_toolchain else ()
-    if not any(member.account for member in team):
+    if not app.preferences().has_toolchain:
         return ()
-    found = ((issue, assigned_member(issue, team)) for issue in app.forge().open_issues())
+    policy = app.policy(None)
+    repairer = policy.author_for(INFRASTRUCTURE.name)
+    if not isinstance(repairer, Member) and not any(member.account for member in policy.team):
+        return ()
+    found = ((issue, _whose(issue, policy.team, repairer)) for issue in app.forge().open_issues())
     return tuple((issue, member) for issue, member in found if member)
+
+
+def _whose(issue: Issue, team: Sequence[Member], repairer: AgentSpec) -> Member | None:
+    failed = isinstance(repairer, Member) and issue.trusted and not issue.assignees and reports_failure(issue.title)
+    return assigned_member(issue, team) or (repairer if failed and isinstance(repairer, Member) else None)
 
 
 def approver_by_assignment(app: App, wanted: Proposal) -> str:

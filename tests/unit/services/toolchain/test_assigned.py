@@ -56,6 +56,14 @@ def test_open_issues_that_are_assigned_to_a_member_are_found_and_no_others(team:
     assert [issue.number for issue, _ in assigned_issues(team.app)] == [4]
 
 
+def test_a_failed_deployment_goes_to_who_works_on_infrastructure_if_a_writer_says_it(team):
+    fixer = Member(name="fixer", command=("fixer",), kinds=("infrastructure",))
+    team.policy = team.policy.model_copy(update={"team": (*team.policy.team, fixer)})
+    ours, theirs = write(team, "Deployment failed"), write(team, "Deployment failed again", author="mallory")
+    found = {issue.number: member.name for issue, member in assigned_issues(team.app)}
+    assert (found.get(ours), found.get(theirs)) == ("fixer", None)
+
+
 def test_without_a_toolchain_or_an_account_nobody_looks(team: Scene):
     team.tracker.outage = "down"
     team.preferences = Preferences()
