@@ -18,6 +18,7 @@ from irontree.domain.text import sentence, shell_path
 from irontree.errors import NotEligible, in_words
 from irontree.files import disk_errors, write_beneath
 from irontree.ports import Label
+from irontree.services.toolchain.discussing import Discussion, discussions
 from irontree.services.work.standing import approve_standing, requests, standing_policy, standing_text
 
 _TEMPLATES: Final = {"github": ".github/ISSUE_TEMPLATE", "gitea": ".gitea/ISSUE_TEMPLATE"}
@@ -42,11 +43,16 @@ _STATE: Final[Mapping[RequestState, Style]] = {"pending": "faint", "working": "b
 
 def _list(context: Context) -> int:
     app = context.look()
-    asked = tuple(request for request in requests(app) if request.state != "done")
+    known = requests(app)
+    asked, talks = tuple(request for request in known if request.state != "done"), discussions(app, known)
     problem = _why_nobody_is_asked(app)
     context.console.show(
-        lambda: {"asked": [each.model_dump(mode="json") | {"key": each.key} for each in asked], "problem": problem},
-        _listed(asked, problem),
+        lambda: {
+            "asked": [each.model_dump(mode="json") | {"key": each.key} for each in asked],
+            "discussions": [each._asdict() | {"waits": each.waits} for each in talks],
+            "problem": problem,
+        },
+        _listed(asked, talks, problem),
     )
     return OK
 
@@ -59,14 +65,31 @@ def _why_nobody_is_asked(app: App) -> str:
     return ""
 
 
-def _listed(asked: tuple[AskedAgent, ...], problem: str) -> Iterator[OutputBlock]:
+def _listed(asked: tuple[AskedAgent, ...], talks: tuple[Discussion, ...], problem: str) -> Iterator[OutputBlock]:
     if problem:
         yield TextLines((Cell(problem, "asks"),))
     if not asked:
         yield TextLines((Cell("Nothing is asked of the team.", "faint"),))
-        return
-    yield Table(("KEY", "ISSUE", "STATE", "ASKED BY", "WHY"), tuple(map(_row, asked)))
-    yield from next_commands(*(f"irontree agents retry {each.key}" for each in asked if each.state == "failed"))
+    else:
+        yield Table(("KEY", "ISSUE", "STATE", "ASKED BY", "WHY"), tuple(map(_row, asked)))
+    if talks:
+        yield Table(("ISSUE", "ROUND", "ANSWERED", "DISCUSSION"), tuple(map(_talk, talks)))
+    yield from next_commands(
+        *(f"irontree task '#{each.issue_number}'" for each in talks if each.waits and each.claimed),
+        *(f"irontree agents retry {each.key}" for each in asked if each.state == "failed"),
+    )
+
+
+def _talk(talk: Discussion) -> tuple[Cell | str, ...]:
+    if not talk.waits:
+        state = Cell("being talked over", "busy")
+    else:
+        state = (
+            Cell("waits for you: approve the parts or send them back", "asks")
+            if talk.claimed
+            else Cell("nobody claims a part", "faint")
+        )
+    return (f"#{talk.issue_number}", str(talk.round), f"{talk.answered} of {talk.members}", state)
 
 
 def _row(request: AskedAgent) -> tuple[Cell | str, ...]:

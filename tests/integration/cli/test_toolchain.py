@@ -87,7 +87,7 @@ def test_it_holds_until_a_setting_changes(with_team):
     name = with_team("toolchain", "approve", "--json").data["name"]
     done = with_team("toolchain", "approve", name)
     assert "tester may be asked in comments" in done.out
-    assert with_team("toolchain", "--json").data == {"asked": [], "problem": ""}
+    assert with_team("toolchain", "--json").data == {"asked": [], "discussions": [], "problem": ""}
     config = with_team.root / ".mino" / "config.yml"
     config.write_text(config.read_text().replace("--careful", "--careless"))
     assert "the settings changed since that was approved" in with_team("toolchain").out

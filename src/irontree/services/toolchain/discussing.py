@@ -55,6 +55,47 @@ class Progress(NamedTuple):
     """The loop that a comment started."""
 
 
+class Discussion(NamedTuple):
+    """An issue that the team talks over, or whose parts wait for a person."""
+
+    issue_number: int
+    round: int
+    answered: int
+    """Members that answered in this round, or could not."""
+    members: int
+    claimed: bool
+    """Whether the answers come to a document that divides the issue."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether nobody is to be asked any more, so that a person has the word."""
+        return self.answered >= self.members
+
+
+def discussions(app: App, known: Sequence[AskedAgent]) -> tuple[Discussion, ...]:
+    """What is talked over, by number, until it is divided, closed or somebody's; all of it if the forge fails.
+
+    *known* are all requests. Raises what reading the log and the settings raises.
+    """
+    world, policy = read_world(app), app.policy(None)
+    numbers = sorted({each.issue_number for each in known if each.kind == "discussion"})
+    still = (number for number in numbers if not _is_taken_in(world, number) and _may_be_talked_over(app, number))
+    return tuple(_discussion(app, number, newest_round(number, known), policy) for number in still)
+
+
+def _may_be_talked_over(app: App, number: int) -> bool:
+    with suppress(*FORGE_FAILED):
+        issue = app.forge().read_issue(number)
+        return issue is not None and is_talked_over(issue)
+    return True
+
+
+def _discussion(app: App, number: int, asked: Sequence[AskedAgent], policy: ExecutionPolicy) -> Discussion:
+    answered = {each.member for each in asked if not each.is_open}
+    members = {each.member for each in asked} | {each.name for each in policy.discussing}
+    return Discussion(number, round_of(asked[0]), len(answered), len(members), bool(app.agent_requests.draft(number)))
+
+
 def talk_over(
     app: App, world: World, number: int, policy: ExecutionPolicy, known: Sequence[AskedAgent], since: datetime
 ) -> Progress:

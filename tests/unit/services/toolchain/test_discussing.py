@@ -23,8 +23,9 @@ from irontree.ports import AgentTask
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import resolve
 from irontree.services.toolchain.asking import answer_request
+from irontree.services.toolchain.discussing import discussions
 from irontree.services.toolchain.looking import DiscussionLookout, Talked
-from irontree.services.work.standing import standing_text
+from irontree.services.work.standing import requests, standing_text
 from irontree.store.memory import MemoryLock
 from tests.support.issues import edit, say, write
 from tests.support.watching import Killed, Watched, dying
@@ -426,3 +427,32 @@ def test_an_approval_that_was_cut_off_is_gone_on_with(team: Team):
     assert team.scene.loops.read(loop_id).records
     assert team.scene.world.children["averages"] == ("strategy", "risk-limit")
     assert DiscussionLookout().look(team.app) == Talked()
+
+
+def test_how_far_each_discussion_is_can_be_listed_until_it_is_divided(team: Team):
+    def listed() -> list[tuple[int, int, int, bool, bool]]:
+        found = discussions(team.app, requests(team.app))
+        return [(each.issue_number, each.round, each.answered, each.waits, each.claimed) for each in found]
+
+    assert listed() == []
+    team.look()
+    assert listed() == [(1, 1, 0, False, False)]
+    answer_request(team.app, "discussion-I1-quant")
+    assert listed() == [(1, 1, 1, False, False)]
+    team.talk()
+    assert listed() == [(1, 1, 2, True, True)]
+    team.say("/send-back risk first")
+    assert listed() == [(1, 2, 0, False, True)]
+    answer_request(team.app, "discussion-I1r2-quant")
+    team.talk()
+    team.say(f"/approve {team.name()}")
+    assert listed() == []
+
+
+def test_what_is_closed_or_somebodys_is_not_listed_and_an_outage_hides_nothing(team: Team):
+    team.talk()
+    team.scene.tracker.outage = "down"
+    assert [each.issue_number for each in discussions(team.app, requests(team.app))] == [1]
+    team.scene.tracker.outage = None
+    edit(team.scene, 1, state="closed")
+    assert discussions(team.app, requests(team.app)) == ()
