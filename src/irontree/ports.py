@@ -512,6 +512,8 @@ class RepositoryFacts(NamedTuple):
     archived: bool = False
     has_issues: bool = True
     has_pull_requests: bool = True
+    keeps_merged_branches: bool = False
+    """Whether the branch of a merged request stays; False where the forge does not say."""
     empty: bool = False
     """Whether it has no commit yet."""
     lacking_scopes: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -272,14 +273,19 @@ def _forge(app: App) -> Iterator[Examined]:
     if forge.name == "local":
         yield Examined("good", "forge", "local: issues are files under .mino/forge/")
         return
-    try:
-        found = tuple(forge_blockers(forge, facts, app.policy(None).publish))
-    except IrontreeError:  # what is wrong with the configuration is said above
-        found = tuple(tracker_blockers(facts))
+    publish, found = None, tuple(tracker_blockers(facts))
+    with suppress(IrontreeError):  # what is wrong with the configuration is said above
+        publish = app.policy(None).publish
+        found = tuple(forge_blockers(forge, facts, publish))
     yield from (Examined("bad", "forge", blocker.message, blocker.remedy) for blocker in found)
     if facts.hides_writers:
         words = f"not everybody who may write is heard: {facts.hides_writers}"
         yield Examined("note", "forge", words, "make the account an administrator, and see docs/forges.md")
+    if publish and publish.mode == "pull_request" and facts.keeps_merged_branches:
+        words = "the branches of merged requests stay"
+        yield Examined(
+            "note", "forge", words, "set in the repository on the forge that they are deleted after the merge"
+        )
     yield Examined("good", "forge", f"{forge.name}: {access_line(facts)}")
 
 

@@ -88,6 +88,9 @@ def facts_of(data: Json, account: str, *, can_write: bool) -> RepositoryFacts:
         archived=data["archived"],
         has_issues=data["has_issues"] and not data.get("external_tracker"),
         has_pull_requests=data.get("has_pull_requests", True),
+        # GitHub's word, and Gitea's.
+        keeps_merged_branches=False
+        in (data.get("delete_branch_on_merge"), data.get("default_delete_branch_after_merge")),
         empty=data.get("empty", False),
     )
 

@@ -25,6 +25,17 @@ def test_the_doctor_says_who_we_are_and_what_is_in_the_way(on_gitea, gitea: Gite
     assert "there is no token" in forge_lines(on_gitea)[0]
 
 
+def test_the_doctor_says_that_merged_branches_stay_where_requests_are_opened(on_gitea, gitea: GiteaServer):
+    said = "the branches of merged requests stay"
+    gitea.contents.deletes_merged_branches = False
+    assert said not in forge_lines(on_gitea)
+    config = on_gitea.root / ".mino" / "config.yml"
+    config.write_text(config.read_text() + "publish: {mode: pull_request, remote: origin}\n")
+    assert said in forge_lines(on_gitea)
+    gitea.contents.deletes_merged_branches = True
+    assert said not in forge_lines(on_gitea)
+
+
 def test_a_document_becomes_issues_there_and_the_token_nowhere(on_gitea, gitea: GiteaServer):
     (on_gitea.root / "MORE.md").write_text("# More\n\n## First text\n\n- [ ] It is there (check: tests)\n")
     name = on_gitea("task", "MORE.md", "--plan", "--json").data["name"]

@@ -65,6 +65,17 @@ def test_the_doctor_says_who_we_are_and_what_is_in_the_way(on_github, server: Gi
     assert "no credential" in forge_lines(on_github)[0]
 
 
+def test_the_doctor_says_that_merged_branches_stay_where_requests_are_opened(on_github, server: GithubServer):
+    said = "the branches of merged requests stay"
+    server.hub.deletes_merged_branches = False
+    assert said not in forge_lines(on_github)
+    config = on_github.root / ".mino" / "config.yml"
+    config.write_text(config.read_text() + "publish: {mode: pull_request, remote: origin}\n")
+    assert said in forge_lines(on_github)
+    server.hub.deletes_merged_branches = True
+    assert said not in forge_lines(on_github)
+
+
 def test_a_document_becomes_issues_there_and_the_token_nowhere(on_github, server: GithubServer):
     done = publish(on_github)
     assert done.code == 0, done.err

@@ -151,6 +151,7 @@ class Contents:
     former_name: str | None = None
     archived: bool = False
     has_issues: bool = True
+    deletes_merged_branches: bool = True
     has_dependencies: bool = True
     has_pull_requests: bool = True
     empty: bool = False

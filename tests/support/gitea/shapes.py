@@ -61,6 +61,7 @@ class Shapes:
             "allow_rebase": "rebase" in kept.merge_styles,
             "allow_rebase_explicit": "rebase-merge" in kept.merge_styles,
             "allow_fast_forward_only_merge": "fast-forward-only" in kept.merge_styles,
+            "default_delete_branch_after_merge": kept.deletes_merged_branches,
             "default_merge_style": kept.merge_styles[0],
             "permissions": {
                 "admin": permission in {"admin", "owner"},

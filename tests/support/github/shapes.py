@@ -79,6 +79,7 @@ class Shapes:
             | dict.fromkeys(("homepage", "language", "mirror_url", "license"))
             | dict.fromkeys(("pushed_at", "created_at", "updated_at"), hub.now)
             | {"default_branch": "main", "archived": hub.archived, "disabled": False, "has_issues": hub.has_issues}
+            | {"delete_branch_on_merge": hub.deletes_merged_branches}
             | {f"allow_{word}": name in hub.merge_methods for name, word in _METHODS.items()}
             | {"permissions": {level: index < held for index, level in enumerate(levels)}}
         )

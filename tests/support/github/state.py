@@ -54,6 +54,7 @@ class Hub:
     names_of_old: set[str] = field(default_factory=set)
     archived: bool = False
     has_issues: bool = True
+    deletes_merged_branches: bool = True
     private: bool = False
     relations: bool = True
     """An older Enterprise Server has neither sub-issues nor dependencies."""
