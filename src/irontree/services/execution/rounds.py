@@ -17,7 +17,7 @@ from irontree.domain.budgets import Allowance
 from irontree.domain.claims import RoundReview, grown, read_round, round_prose
 from irontree.domain.events import CheckupUnblocked
 from irontree.domain.issues import Issue
-from irontree.domain.plan import Plan
+from irontree.domain.plan import Plan, canonical_digest
 from irontree.domain.review import InvalidAnswer
 from irontree.domain.state import TaskState
 from irontree.domain.task_types import TASK_TYPES
@@ -32,7 +32,7 @@ from irontree.services.loops.funds import require_funds
 from irontree.services.record import World, read_world, request_folder
 from irontree.services.views.history import last_of
 from irontree.services.work.agent_requests import ROUND, AgentRequest, ask_agent
-from irontree.services.work.preflight import block
+from irontree.services.work.preflight import block, try_again_at
 
 NEXT_ROUND: Final = "next-round"
 GOAL_UNCLEAR: Final = "goal-unclear"
@@ -40,9 +40,7 @@ ROUNDS_USED: Final = "rounds-used"
 NO_ROUND_REVIEW: Final = "no-round-review"
 _OVERRIDDEN: Final = frozenset({NEXT_ROUND, GOAL_UNCLEAR, ROUNDS_USED})
 """Blocks that a person goes on from without the lead."""
-_OBSERVATION: Final = re.compile(
-    r"^\s*\N{WARNING SIGN}\ufe0f?\s*\[(?:观察|observation)\]", re.IGNORECASE | re.MULTILINE
-)
+_OBSERVATION: Final = re.compile(r"\s*\N{WARNING SIGN}\ufe0f?\s*\[(?:观察|observation)\]", re.IGNORECASE)
 _LONGEST: Final = 6_000
 _REASON: Final = 600
 _MOST: Final = 30
@@ -60,15 +58,16 @@ def aggregate_reviewed(app: App, issue_number: int) -> TaskState:
     lead = plan.policy.lead
     if lead is None or not state.issue_digest:
         return aggregate(app, issue_number)
-    key = request_key("round", _cause(issue_number, parts), lead.name)
+    key = request_key("round", _cause(state, parts), lead.name)
     stored = app.agent_requests.load(key)
     if stored and stored.answer and (person := _who_went_on(app.log.read(issue_number))):
         return aggregate(app, issue_number, Decider(person))
     return _RoundReview(app, world, state, plan, lead, parts).settle(stored)
 
 
-def _cause(issue_number: int, parts: tuple[str, ...]) -> str:
-    return f"I{issue_number}n{len(parts)}"
+def _cause(state: TaskState, parts: tuple[str, ...]) -> str:
+    """Another goal, or other parts, are another question."""
+    return f"I{state.issue_number}n{len(parts)}-{canonical_digest([state.issue_digest, sorted(parts)])[:12]}"
 
 
 def _who_went_on(stream: Stream) -> str:
@@ -111,7 +110,9 @@ class _RoundReview:
     def settle(self, stored: AskedAgent | None) -> TaskState:
         """Ask unless that is stored, say what the lead found, and record what follows."""
         if stored is None or stored.answer is None:
-            stored = self._ask(stored)
+            stored, limit = self._ask(stored)
+            if limit:
+                return limit
         if stored.answer is None:
             return self._block(NO_ROUND_REVIEW, stored.reason, "go on: the lead is asked again")
         said = RoundReview.model_validate_json(stored.answer)
@@ -123,54 +124,59 @@ class _RoundReview:
 
     def _stop(self, said: RoundReview) -> TaskState:
         finds = f"{self.lead.called_by_people} finds"
-        as_it_is = "go on, and the issue is done as it is"
+        number = self.state.issue_number
+        in_draft = self.plan.spec_path == self.app.agent_requests.draft_path(number)
+        approve = f"`irontree task {shell_path(f'#{number}' if in_draft else self.plan.spec_path)}`"
+        as_it_is = "go on now, and the issue is done as it is"
         if said.verdict == "unclear":
-            return self._block(
-                GOAL_UNCLEAR, f"{finds} the goal unclear: {one_line(said.next or said.coverage)[:_REASON]}", as_it_is
-            )
+            reason = f"{finds} the goal unclear: {one_line(said.next or said.coverage)[:_REASON]}"
+            edit = f"edit #{number}, approve that with {approve}, and go on: the lead is asked again"
+            return self._block(GOAL_UNCLEAR, reason, f"{edit}; or {as_it_is}")
         titles = ", ".join(f"“{claim.title}”" for claim in said.claims)
-        if self._rounds() > self.app.preferences().rounds:
+        if self._rounds() >= self.app.preferences().rounds:
             used = f"{finds} more to do ({titles}), and {self.app.preferences().rounds} rounds were made"
             return self._block(ROUNDS_USED, used, as_it_is)
-        number, text = self.state.issue_number, grown(self.plan.source, said.claims)
-        if self.plan.spec_path == self.app.agent_requests.draft_path(number):
-            self.app.agent_requests.save_draft(number, text)
-            approve = f"approve them: `irontree task {shell_path(f'#{number}')}`, and then go on"
-        else:
-            approve = f"add them to {self.plan.spec_path}, approve that, and then go on"
-        return self._block(NEXT_ROUND, f"{finds} more to do: {titles}", f"{approve}; or {as_it_is}")
+        if in_draft:
+            self.app.agent_requests.save_draft(number, grown(self.plan.source, said.claims))
+        add = "" if in_draft else f"add them to {self.plan.spec_path}, "
+        again = f"{add}approve them with {approve}, and go on once they are done: the lead looks again"
+        return self._block(NEXT_ROUND, f"{finds} more to do: {titles}", f"{again}; or {as_it_is}")
 
     def _block(self, check: str, reason: str, remedy: str) -> TaskState:
         return block(self.app, self.state, check, reason, remedy=remedy)
 
     def _rounds(self) -> int:
-        """How many rounds of parts were looked at, this one included."""
-        keys = self.app.agent_requests.keys()
-        return sum(key.startswith(f"round-I{self.state.issue_number}n") for key in keys)
+        """How many rounds of parts were looked at, this one included; an edited goal begins none."""
+        begins = f"round-I{self.state.issue_number}n"
+        return len({key.split("-")[1] for key in self.app.agent_requests.keys() if key.startswith(begins)})  # noqa: SIM118
 
     # --- asking
 
-    def _ask(self, stored: AskedAgent | None) -> AskedAgent:
+    def _ask(self, stored: AskedAgent | None) -> tuple[AskedAgent, TaskState | None]:
+        """The request with what came of it; blocked until a timer if the lead’s service has a limit or is away."""
         self._allowance()
         wanted = self._agent_request(self._issue())
         before = self._new() if stored is None else stored
         begins = self._kept(begun(again(before, self.app.stamp()) if before.state == "failed" else before))
         if not begins.is_open:
-            return begins
+            return begins, None
         asked = ask_agent(self.app, wanted, self._read, self._allowance)
         request = used(begins, asked.seconds, asked.usage)
         if isinstance(asked.found, RoundReview):
-            return self._kept(answered(request, asked.found.model_dump_json()))
+            return self._kept(answered(request, asked.found.model_dump_json())), None
         if isinstance(asked.found, InvalidAnswer):
-            return self._kept(
-                failed(request, f"{self.lead.name} gave no usable answer: {'; '.join(asked.found.problems)}")
-            )
-        return self._kept(failed(request, asked.found.reason))
+            why = f"{self.lead.name} gave no usable answer: {'; '.join(asked.found.problems)}"
+            return self._kept(failed(request, why)), None
+        kept = self._kept(failed(request, asked.found.reason))
+        if asked.found.then != "wait":
+            return kept, None
+        later = try_again_at(self.app, self.state, asked.last.retry_at)
+        return kept, block(self.app, self.state, asked.found.check, kept.reason, not_before=later)
 
     def _new(self) -> AskedAgent:
         return AskedAgent(
             kind="round",
-            cause=_cause(self.state.issue_number, self.parts),
+            cause=_cause(self.state, self.parts),
             member=self.lead.name,
             issue_number=self.state.issue_number,
             by=self.plan.approved_by or "irontree",
@@ -195,7 +201,7 @@ class _RoundReview:
         return issue
 
     def _agent_request(self, issue: Issue) -> AgentRequest:
-        policy, key = self.plan.policy, request_key("round", _cause(issue.number, self.parts), self.lead.name)
+        policy, key = self.plan.policy, request_key("round", _cause(self.state, self.parts), self.lead.name)
         base = patiently(self.app, lambda: self.app.repository.base(policy.publish))
         return AgentRequest(
             form=ROUND,
@@ -231,7 +237,7 @@ class _RoundReview:
         """Comments on the issue and its parts that begin with the mark of an observation, whoever wrote them."""
         numbers = (self.state.issue_number, *(self.world.states[key].issue_number for key in self.parts))
         found = (comment for number in numbers for comment in self.app.forge().comments(number))
-        noted = [Observation(one.author, one.body) for one in found if _OBSERVATION.search(one.body)]
+        noted = [Observation(one.author, one.body) for one in found if _OBSERVATION.match(one.body)]
         return tuple(noted[-_MOST:])
 
     # --- what came of it

@@ -11,7 +11,7 @@ from irontree.app import App
 from irontree.domain.agents import AgentSpec, Member
 from irontree.domain.checks import checks_for
 from irontree.domain.commands import parse_command
-from irontree.domain.comments import is_marked
+from irontree.domain.discussion import is_own_word
 from irontree.domain.documents import common_text
 from irontree.domain.graph import Graph
 from irontree.domain.halt import AGENT_ASKS
@@ -135,8 +135,7 @@ def _said_since(app: App, plan: Plan, state: TaskState, stream: Stream) -> tuple
     except FORGE_FAILED as error:
         app.progress.note(f"the comments on #{state.issue_number} could not be read: {error.message}")
         return ()
-    heard = (one for one in comments if one.trusted and not plan.policy.is_agents(one.author))
-    own = (one for one in heard if not is_marked(one.body) and not is_report(one.body))
+    own = (one for one in comments if is_own_word(one, plan.policy) and not is_report(one.body))
     said = [SaidSince(one.author, one.body) for one in own if parse_command(one.body) is None]
     return tuple(said[-MOST_SAID:])
 

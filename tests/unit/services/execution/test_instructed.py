@@ -134,8 +134,11 @@ def test_what_writers_said_since_the_approval_is_told_and_nothing_else(proposing
         ("coder-bot", "I would delete it."),
         ("grace", "/send-back once more"),
         ("grace", "[Action Report]\n**Cause**: x"),
+        ("grace", "It was edited, by whomever."),
     ]:
         say(proposing, proposing.number(), text, author=author)
+    comments = proposing.tracker.comments[proposing.number()]
+    comments[-1] = comments[-1]._replace(edited=True)
     proposing.tracker.check(request(proposing).head_sha, CommitCheck("build", "failure", "it is red"))
     look(proposing)
     perform(proposing.app, Run(GREETING))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -11,14 +12,15 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.agent_requests import answered, begun
 from irontree.domain.agents import Member
 from irontree.domain.state import Phase
+from irontree.domain.timestamps import utc_text
 from irontree.errors import NotEligible
-from irontree.ports import AgentTask
+from irontree.ports import AgentResult, AgentTask
 from irontree.services.answers.answers import Answer
 from irontree.services.answers.approve import approve
 from irontree.services.execution.rounds import aggregate_reviewed
 from irontree.services.proposals.sources import propose
 from irontree.services.work.standing import due_requests, failed_requests, requests
-from tests.support.issues import say, write
+from tests.support.issues import edit, say, write
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import Scene, does, prepared
 
@@ -68,12 +70,14 @@ def test_the_lead_is_told_the_goal_the_parts_and_what_was_observed(scene: Scene)
     loop = scene.start(PARTS)
     say(scene, 2, "\N{WARNING SIGN}\ufe0f [observation] the tests are slow", author="mallory")
     say(scene, 2, "no observation", author="mallory")
+    say(scene, 2, "Hello\n\n\N{WARNING SIGN}\ufe0f [observation] no beginning", author="mallory")
     scene.drive(loop)
     prompt = scene.reviewers["chief"].tasks[0].prompt
     assert "> A friendlier program." in prompt
     assert "- #2 Greeting (commit " in prompt
     assert "An observation by mallory:" in prompt
     assert "no observation" not in prompt
+    assert "no beginning" not in prompt
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,25 @@ def test_what_is_not_covered_asks_a_person_who_may_go_on_without_the_lead(scene,
     aggregated = next(one for one in scene.records(ROOT) if one.event.event == "checkup_aggregate_recorded")
     assert aggregated.told.by == "ada"
     assert asked(scene) == 1
+
+
+def test_an_edited_goal_that_was_unclear_is_looked_at_again(scene: Scene):
+    with_a_lead(scene, finds("unclear", next="Which greeting?"), finds("covered"))
+    scene.drive(scene.start(PARTS))
+    assert "edit #1, approve that with `irontree task SPEC.md`, and go on" in scene.last(ROOT).told.remedy
+    edit(scene, 1, body="Says hello.\n")
+    scene.drive(scene.start(PARTS), prepared(Answer("go-on", "ada")))
+    assert scene.state(ROOT).done
+    assert asked(scene) == 2
+
+
+def test_other_parts_in_the_same_number_are_looked_at_again(scene: Scene):
+    with_a_lead(scene, finds("unclear", next="Which?"), finds("covered"))
+    scene.drive(scene.start(PARTS))
+    other = PARTS.replace("Greeting", "Farewell").replace("greet.txt", "bye.txt")
+    scene.drive(scene.start(other), prepared(Answer("go-on", "ada")))
+    assert scene.state(ROOT).done
+    assert asked(scene) == 2
 
 
 def test_what_the_lead_proposes_begins_only_once_it_is_approved_and_is_looked_at_again(scene: Scene):
@@ -123,7 +146,7 @@ def test_a_document_that_members_wrote_grows_by_what_the_lead_proposes(scene: Sc
 
 def test_after_the_rounds_that_are_allowed_a_person_decides(scene: Scene):
     with_a_lead(scene, finds("next_round", claims=[CLAIM]), finds("next_round", claims=[{**CLAIM, "title": "Third"}]))
-    scene.preferences = replace(scene.preferences, rounds=1)
+    scene.preferences = replace(scene.preferences, rounds=2)
     scene.drive(scene.start(PARTS))
     assert scene.state(ROOT).blocking_check == "next-round"
     loop = scene.start(f"{PARTS}\n## Farewell\n\n- [ ] it is there `$ has bye.txt`\n")
@@ -145,6 +168,22 @@ def test_an_answer_that_cannot_be_used_is_asked_for_three_times_and_then_a_perso
     scene.drive(loop, prepared(Answer("go-on", "ada")))
     assert scene.state(ROOT).done
     assert asked(scene) == 4
+
+
+def limited_until(moment: datetime):
+    return lambda _: AgentResult("exited", 1, 2.0, "", failure="rate_limited", retry_at=moment)
+
+
+def test_a_lead_whose_service_has_a_limit_is_asked_again_by_a_timer(scene: Scene):
+    later = scene.clock.now() + timedelta(hours=2)
+    with_a_lead(scene)
+    scene.reviewers = {"chief": ScriptedAgent(limited_until(later), finds("covered"))}
+    loop = scene.start(PARTS)
+    scene.drive(loop)
+    assert (scene.state(ROOT).blocking_check, scene.last(ROOT).told.not_before) == ("rate-limited", utc_text(later))
+    scene.drive(loop, prepared(Answer("go-on", "timer")))
+    assert scene.state(ROOT).done
+    assert asked(scene) == 2
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
