@@ -10,6 +10,8 @@ from prefect.states import Completed, Failed
 
 from irontree.flows.runs.recovery import hold_liveness, waits_if_refused
 from irontree.flows.runs.requests import start_requests
+from irontree.flows.serve.chores import take_requests
+from irontree.services.toolchain.looking import TeamLookout
 from irontree.tasks.stages import open_here, request_stage
 
 
@@ -25,6 +27,8 @@ async def agent_request(repository: str, key: str) -> State[None]:
     app = await asyncio.to_thread(open_here, repository)
     async with hold_liveness(app):
         ended = await request_stage(repository, key)
+        if key.startswith("discussion-"):  # the member that is asked next waits for no other look
+            await asyncio.to_thread(take_requests, app, TeamLookout())
         await asyncio.to_thread(start_requests, app)
     if ended.is_failed():
         return Failed(message=ended.message)

@@ -29,12 +29,11 @@ def toy(tmp_path, client):
 
 @pytest.fixture
 def proposed(toy):
-    """The same, once the team has proposed to divide it and is served no more."""
-    team = TeamLookout()
+    """The same, once the team has proposed to divide it and is served no more; one look has the members asked."""
     with served(toy):
-        for _ in range(4):
-            take_comments(toy.app, team=team)
-            toy.settle()
+        take_comments(toy.app)
+        assert wait_until(lambda: intakes(toy))
+        toy.settle()
     return toy
 
 
@@ -92,10 +91,9 @@ def test_what_is_declined_in_the_form_is_not_asked_there_again_and_can_be_sent_b
         assert [run.state_name for run in intakes(toy)] == ["Declined"]
         assert toy.app.loops.ids() == ()
         toy.app.forge().post_comment(1, "/send-back smaller parts")
-        team = TeamLookout()
-        for _ in range(4):
-            take_comments(toy.app, team=team)
-            toy.settle()
+        take_comments(toy.app, team=TeamLookout())
+        assert wait_until(lambda: len(comments(toy)) == 7)  # noqa: PLR2004
+        toy.settle()
     assert comments(toy)[3:] == ["/send-back", "[quant]", "[coder]", "The"]
     assert not toy.suspended(), "the same claims were declined"
 

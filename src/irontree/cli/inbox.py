@@ -97,8 +97,9 @@ def everything_waiting(app: App, revisions: Revisions | None = None) -> tuple[tu
 def _asked_by(app: App, environment: Mapping[str, str] | None) -> tuple[tuple[Question, ...], str]:
     """Approvals asked for by that server, or why they are unknown: an unreachable server is no failure."""
     if environment is None:
-        automations = app.preferences().automations
-        return (), NO_SERVER if automations.start_label or automations.nightly else ""
+        wanted = app.preferences()
+        asks = wanted.automations.start_label or wanted.automations.nightly or wanted.has_toolchain
+        return (), NO_SERVER if asks else ""
     from irontree.flows.serve.approvals import asked_approvals  # it imports the HTTP client
 
     try:

@@ -153,7 +153,7 @@ class _RoundReview:
     # --- asking
 
     def _ask(self, stored: AskedAgent | None) -> tuple[AskedAgent, TaskState | None]:
-        """The request with what came of it; blocked until a timer if the lead’s service has a limit or is away."""
+        """The request with what came of it; blocked until a timer if the service of the lead has a limit."""
         self._allowance()
         wanted = self._agent_request(self._issue())
         before = self._new() if stored is None else stored
