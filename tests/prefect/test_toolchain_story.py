@@ -62,6 +62,8 @@ elif files["ANSWER"]:
     did("advises", files["ANSWER"], {"position": "I can.", "claims": claims[name]})
 else:
     did("works", f"{told['IRONTREE_TASK_KEY']}.txt", f"attempt {told['IRONTREE_ATTEMPT']}")
+    if ".irontree-report.json" in prompt:
+        pathlib.Path(".irontree-report.json").write_text('{"design_doc": "None was needed."}')
 """
 KEYS = {
     "quant": "kinds: [feature]",
@@ -151,7 +153,9 @@ def begin(folder: Path, client, forge: TeamForge, look: Callable[[Toy], None]) -
     team = "".join(
         f"- {{name: {name}, {KEYS[name]}, command: {json.dumps(line)}}}\n" for name, line in commands.items()
     )
-    settings = f"{forge.section}loop: {{on_halt: go_on}}\ntoolchain: {{discussion: everybody}}\nteam:\n{team}"
+    settings = (
+        f"{forge.section}loop: {{on_halt: go_on}}\ntoolchain: {{discussion: everybody, language: en}}\nteam:\n{team}"
+    )
     flows = ("agent_request", "intake", "issue", "loop", "janitor")
     toy = make_toy(folder / "toy", client, GREETING, *flows, agent="exit 1", settings=settings)
     config = toy.root / ".mino" / "config.yml"
@@ -183,7 +187,7 @@ def talk_over(story: Story) -> None:
     story.go_on()
     logs = {number: story.toy.events(number) for number in story.toy.app.log.streams()}
     assert logs == {1: ["task_published"], 3: PROPOSED, 4: PROPOSED}
-    assert [story.begun(number) for number in (3, 4)] == [["⏸️"], ["⏸️"]]
+    assert [story.begun(number) for number in (3, 4)] == [["⏸️", "[Action"]] * 2
     titles = ["Strategy", "Risk limit"]
     assert [alice.read_issue(number).title for number in (3, 4)] == titles
     assert [pull.title for pull in alice.open_pull_requests()] == titles
@@ -228,6 +232,9 @@ def test_an_opened_issue_is_talked_over_divided_done_and_merged_to_its_goal(tmp_
         "chief reviews": 1,
         "chief finds": 1,
     }
+    assert story.begun(3) == ["⏸️", "[Action", "[Action"]
+    assert story.begun(4) == ["⏸️", "[Action", "❌", "⏸️", "[Action", "[Action"]
+    assert "**Design**: None was needed." in alice.comments(4)[-1].body
     assert [len(alice.reviews(opened[name].number)) for name in (good, bad)] == [1, 0]
     assert story.begun(1).count("[chief]") == 3
     capsys.readouterr()
