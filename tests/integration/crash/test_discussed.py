@@ -1,4 +1,7 @@
-"""Killed around any effect of a discussion: each member answers once, and one comment proposes what they claim."""
+"""Killed around any effect of a discussion: each member answers once, and one comment proposes what they claim.
+
+`SOAK=all` tries every point; else every third is, so both sides in turn.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 from irontree.app import App
 from irontree.services.work.standing import requests
 from tests.integration.crash.laboratory import Laboratory, faults, laboratory
+from tests.support.soak import SOAK
 from tests.support.watching import Side
 
 SIDES: tuple[Side, ...] = ("before", "after")
@@ -23,6 +27,11 @@ def talking(tmp_path_factory) -> Iterator[Laboratory]:
             patch.setenv(f"XDG_{name.upper()}_HOME", str(folder / "place" / name))
         with laboratory(folder, "discussed") as made:
             yield made
+
+
+def points(effects: tuple[str, ...]) -> list[tuple[int, Side]]:
+    every = [(number, side) for number in range(1, len(effects) + 1) for side in SIDES]
+    return every if SOAK else every[::3]
 
 
 def times_asked(lab: Laboratory) -> int:
@@ -61,13 +70,12 @@ def test_killed_around_any_effect_it_is_talked_over_once(talking):
     kinds = list(whole.effects)
     assert kinds.index("agent_requests.save_draft") < len(kinds) - kinds[::-1].index("forge.post_comment") - 1
     wrong = {}
-    for number, effect in enumerate(whole.effects, 1):
-        for side in SIDES:
-            talking.restore()
-            killed = talking.live((number, side))
-            assert killed.code == -SIGKILL, killed.said
-            before = answers(talking.open()), times_asked(talking)
-            ended = talking.live()
-            if found := differences(talking, *before) if ended.code == 0 else [ended.said]:
-                wrong[f"{side} {number} {effect}"] = found
+    for number, side in points(whole.effects):
+        talking.restore()
+        killed = talking.live((number, side))
+        assert killed.code == -SIGKILL, killed.said
+        before = answers(talking.open()), times_asked(talking)
+        ended = talking.live()
+        if found := differences(talking, *before) if ended.code == 0 else [ended.said]:
+            wrong[f"{side} {number} {whole.effects[number - 1]}"] = found
     assert not wrong

@@ -17,6 +17,7 @@ from tests.support.forges import hand_in
 from tests.support.issues import resolved, write
 from tests.support.memory_project import push_from_elsewhere
 from tests.support.requests import BRANCH, Refusing, look, merge, request, requesting_scene, work
+from tests.support.watching import Killed, Side, Watched, dying_at
 from tests.support.world import Scene
 
 
@@ -69,6 +70,26 @@ def test_what_a_person_approved_is_merged_and_accepted_by_them(scene: Scene):
     accepted = scene.last()
     assert accepted.event.event == "checkup_accept_recorded"
     assert (accepted.meta["by"], accepted.meta["channel"], accepted.meta["merged_by"]) == ("grace", "merge", "us")
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(("port", "method"), [("forge_seen", "merge_pull_request"), ("log", "append")])
+def test_killed_around_any_effect_it_is_merged_once_and_accepted_by_who_approved(
+    scene: Scene, port: str, method: str, side: Side
+):
+    assert not is_merged(scene)
+    review(scene)
+    merges: list[str] = []
+    scene.forge_seen = Watched(scene.forge_seen, ["merge_pull_request"], lambda _, now: merges.append(now))
+    real = getattr(scene, port)
+    setattr(scene, port, Watched(real, [method], dying_at(side, 1)))
+    with pytest.raises(Killed):
+        look(scene)
+    setattr(scene, port, real)
+    assert is_merged(scene)
+    assert merges == ["before", "after"]
+    assert scene.events().count("checkup_accept_recorded") == 1
+    assert [record.meta["by"] for record in scene.records() if "accept_recorded" in record.event.event] == ["grace"]
 
 
 @pytest.mark.parametrize("by", ["mallory", "us", "coder-bot"])

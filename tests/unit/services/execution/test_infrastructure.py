@@ -13,6 +13,7 @@ from irontree.ports import AgentTask, CommitCheck
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
 from tests.support.requests import look, request, requesting_scene, work
+from tests.support.watching import Killed, Side, Watched, dying_at
 from tests.support.world import GREETING, Scene, does
 
 TOLD = (Instructions(action="ci_failure", steps=("read the output",), report="{problem}"),)
@@ -85,6 +86,26 @@ def test_an_issue_whose_answer_was_lost_on_its_way_is_found_again(scene: Scene):
     perform(scene.app, Verify(GREETING))
     assert scene.state().blocking_check == "infrastructure"
     assert len(filed(scene)) == 1
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("port", "method"), [("forge_seen", "ensure_labels"), ("forge_seen", "create_issue"), ("log", "append")]
+)
+def test_killed_around_any_effect_one_issue_is_filed_and_one_block_names_it(
+    scene: Scene, port: str, method: str, side: Side
+):
+    perform(scene.app, Run(GREETING))
+    real = getattr(scene, port)
+    setattr(scene, port, Watched(real, [method], dying_at(side, 1)))
+    with pytest.raises(Killed):
+        perform(scene.app, Verify(GREETING))
+    setattr(scene, port, real)
+    if (port, side) != ("log", "after"):
+        perform(scene.app, Verify(GREETING))
+    [number] = filed(scene)
+    assert scene.events().count("checkup_preflight_blocked") == 1
+    assert scene.last().meta["reason"].endswith(f"see #{number}")
 
 
 @pytest.mark.parametrize("step", [blames("code"), blames(changes=True), blames("")])

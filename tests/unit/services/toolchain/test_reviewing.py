@@ -17,9 +17,10 @@ from irontree.repository.memory import Commit
 from irontree.services.execution.merging import objection_to
 from irontree.services.toolchain.asking import answer_request
 from irontree.services.toolchain.reviewing import due_reviews, look_for_reviews
-from irontree.services.work.standing import approve_standing, standing_text
+from irontree.services.work.standing import approve_standing, requests, standing_text
 from irontree.store.memory import MemoryLock
 from tests.support.store import standing
+from tests.support.watching import Killed, Side, Watched, dying_at
 from tests.support.world import Scene
 
 NOW = "2026-04-22T14:32:11Z"
@@ -139,6 +140,25 @@ def test_a_review_is_handed_in_once_at_the_head_that_was_looked_at(team: Team):
     assert "request #1 proposes" in prompt
     assert "checks have passed" not in prompt
     assert "> As in RFC 1." in prompt.partition("## Your answer")[0]
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("port", "method", "turn"),
+    [*(("agent_requests", "save", turn) for turn in (1, 2, 3, 4)), ("forge_seen", "submit_review", 1)],
+)
+def test_killed_around_any_effect_it_is_handed_in_once(team: Team, port: str, method: str, turn: int, side: Side):
+    scene = team.scene
+    real = getattr(scene, port)
+    setattr(scene, port, Watched(real, [method], dying_at(side, turn)))
+    with pytest.raises(Killed):
+        team.review()
+    setattr(scene, port, real)
+    answered = any(request.answer for request in requests(scene.app))
+    team.answers(judges())
+    assert team.review().state == "done"
+    assert [one.commit for one in team.handed_in] == [team.head]
+    assert len(team.prompts) == (0 if answered else 1)
 
 
 def test_each_new_head_is_reviewed_anew(team: Team):
