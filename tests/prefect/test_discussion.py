@@ -92,7 +92,7 @@ def test_what_is_declined_in_the_form_is_not_asked_there_again_and_can_be_sent_b
         assert toy.app.loops.ids() == ()
         toy.app.forge().post_comment(1, "/send-back smaller parts")
         take_comments(toy.app, team=TeamLookout())
-        assert wait_until(lambda: len(comments(toy)) == 7)  # noqa: PLR2004
+        assert wait_until(lambda: len(comments(toy)) == 7)
         toy.settle()
     assert comments(toy)[3:] == ["/send-back", "[quant]", "[coder]", "The"]
     assert not toy.suspended(), "the same claims were declined"

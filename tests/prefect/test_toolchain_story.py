@@ -247,10 +247,10 @@ def test_an_opened_issue_is_talked_over_divided_done_and_merged_to_its_goal(tmp_
 @pytest.mark.parametrize(
     ("forge", "look"),
     [
-        ON_GITEA(doubled, id="gitea, every look twice"),
-        ON_GITEA(upkeep, id="gitea, by the janitor alone", marks=in_soak),
+        ON_GITEA(doubled, id="gitea, every look twice", marks=in_soak),
+        ON_GITEA(upkeep, id="gitea, by the janitor alone"),
         ON_GITHUB(doubled, id="github, every look twice", marks=in_soak),
-        ON_GITHUB(upkeep, id="github, by the janitor alone"),
+        ON_GITHUB(upkeep, id="github, by the janitor alone", marks=in_soak),
     ],
     indirect=["forge"],
 )

@@ -262,11 +262,11 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
 def _report(app: App, attempt: _RunningAttempt) -> dict[str, object]:
     """What the agent says for its report, taken out of the workspace: text by the names that its form asks for."""
     plan, node = attempt.plan, attempt.node
+    if not plan.policy.instructions:
+        return {}
     now = told_now(plan, node, app.log.read(attempt.state.issue_number))
     asked = (now, instructions_for(plan.policy.instructions, ASSIGNED, node.type))
     names = dict.fromkeys(name for told in asked if told for name in told.said_by_agent)
-    if not names:
-        return {}
     folder = attempt.workspace.path
     data = read_beneath(folder, REPORT_FILE, _REPORT_BYTES)
     with disk_errors(folder / REPORT_FILE):

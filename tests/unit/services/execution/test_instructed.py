@@ -66,6 +66,14 @@ def test_what_it_says_is_in_the_log_and_no_part_of_the_commit(told: Scene):
     assert REPORT not in told.repository.files_at(completed.event.code_ref)
 
 
+def test_a_report_that_nobody_asked_for_is_no_part_of_the_commit_either(told: Scene):
+    silent = Instructions(action="issue_assigned", kind="feature", steps=("write it",), report="Done: {title}")
+    told.policy = told.policy.model_copy(update={"instructions": (silent,)})
+    work(told)
+    completed = next(record for record in told.records() if record.event.event == "run_completed")
+    assert REPORT not in told.repository.files_at(completed.event.code_ref)
+
+
 def test_the_report_is_the_first_thing_in_its_reply(told: Scene):
     work(told)
     (reply,) = told.comments()
