@@ -27,6 +27,7 @@ from irontree.domain.task_types import FEATURE
 from irontree.errors import ApprovalRefused, Busy, EnvironmentRefused, NotARepository
 from irontree.flows.server.private import own_server
 from irontree.services.answers.approve import approve
+from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import propose
 from irontree.services.record import World
 from irontree.services.toolchain.asking import answer_request
@@ -82,6 +83,8 @@ def run(context: Context) -> int:
             loop = approve(app, proposal, proposal.name, app.origin.actor)
         shoot = partial(_in_the_middle, SHOT_AT[sample]) if options.kill else None
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
+        if sample is TOOLCHAIN:
+            _show_last_word(context, app, proposal)
     context.console.write(_where_everything_is(place, proposal.draft.policy.publish.target_branch))
     return code
 
@@ -92,6 +95,7 @@ def _talk_over(context: Context, app: App) -> str:
     with app.driver.hold("the demo's issue", wait_seconds=WAIT_SECONDS):
         approve_standing(app, standing_text(app)[1])
         number = app.forge().create_issue(title, text, (FEATURE.type_label,)).number
+    context.console.write("The team may be asked: the demo approved what `irontree toolchain approve` shows.\n\n")
     context.console.write(f"#{number} {title}\n\n{indent(text.strip(), '  ')}\n\n")
     lookout = DiscussionLookout()
     while not (talked := lookout.look(app)).proposed:
@@ -102,6 +106,16 @@ def _talk_over(context: Context, app: App) -> str:
             said = _visible(app.forge().comments(number)[-1].body)
             context.console.write(f"{indent(said, '  ')}\n\n")
     return talked.proposed[0]
+
+
+def _show_last_word(context: Context, app: App, proposal: Proposal) -> None:
+    """What the lead found once all parts were done."""
+    divided = proposal.draft.plans[0].plan.divides
+    lead = proposal.draft.policy.lead
+    comments = app.forge().comments(divided.issue_number) if divided and lead else ()
+    found = [comment.body for comment in comments if lead and comment.body.startswith(f"[{lead.name}]")]
+    if found:
+        context.console.write(f"\n{indent(_visible(found[-1]), '  ')}\n")
 
 
 def _visible(comment: str) -> str:
