@@ -25,7 +25,7 @@ from irontree.domain.discussion import (
     round_of,
 )
 from irontree.domain.issues import Comment, Issue
-from irontree.domain.plan import ExecutionPolicy, canonical_digest
+from irontree.domain.plan import ExecutionPolicy, Plan, canonical_digest
 from irontree.errors import FORGE_FAILED, AnswerRefused, Busy, EnvironmentRefused, IrontreeError, LogDamaged, Refused
 from irontree.services.answers.answers import between_steps
 from irontree.services.answers.approve import approve
@@ -79,7 +79,7 @@ def discussions(app: App, known: Sequence[AskedAgent]) -> tuple[Discussion, ...]
     """
     world, policy = read_world(app), app.policy(None)
     numbers = sorted({each.issue_number for each in known if each.kind == "discussion"})
-    still = (number for number in numbers if not _is_taken_in(world, number) and _may_be_talked_over(app, number))
+    still = (number for number in numbers if not _is_settled(app, world, number) and _may_be_talked_over(app, number))
     return tuple(_discussion(app, number, newest_round(number, known), policy) for number in still)
 
 
@@ -104,19 +104,27 @@ def talk_over(
     *known* are all requests, *since* is when a person approved that the team is asked. Raises Busy, RemoteFailed.
     """
     asked = newest_round(number, known)
-    if unfinished := _unfinished(app, world, number):
-        return Progress(loop_id=unfinished)
-    issue = None if _is_taken_in(world, number) else app.forge().read_issue(number)
-    if issue is None or not is_talked_over(issue) or (issue.trusted and has_key_marker(issue.body)):
+    cut_off = _cut_off(app, world, number)
+    issue = None if _is_settled(app, world, number) else app.forge().read_issue(number)
+    if issue is None or (cut_off is None and not _may_begin(issue)):
         return Progress()
     comments = app.forge().comments(number)
-    due = due_in_discussion(issue, comments, policy, known, since)
+    due = due_in_discussion(issue, comments, policy, known, since) if cut_off is None else None
     if due or not asked or any(each.is_open for each in asked):
         return Progress(asked=due)
     with between_steps(app, f"issue-{number}, proposal", wait_seconds=WAIT_SECONDS):
-        if _is_taken_in(read_world(app), number):  # somebody was faster
+        if _is_settled(app, read_world(app), number):  # somebody was faster
             return Progress()
         return _Discussed(app, issue, policy, asked, {each.url for each in known}).go_on(comments)
+
+
+def _may_begin(issue: Issue) -> bool:
+    return is_talked_over(issue) and not (issue.trusted and has_key_marker(issue.body))
+
+
+def _is_settled(app: App, world: World, number: int) -> bool:
+    """Whether the issue is a task of ours, and no approval of its parts was cut off."""
+    return _is_taken_in(world, number) and _cut_off(app, world, number) is None
 
 
 def _is_taken_in(world: World, number: int) -> bool:
@@ -125,17 +133,13 @@ def _is_taken_in(world: World, number: int) -> bool:
     return world.find(number) is not None or any(taken and taken.issue_number == number for taken in plans)
 
 
-def _unfinished(app: App, world: World, number: int) -> str:
-    """The loop of a proposal that a comment approved and that a crash left without one, started now; else empty."""
+def _cut_off(app: App, world: World, number: int) -> Plan | None:
+    """The plan of a proposal that a comment approved and that a crash left without a loop."""
     path = app.agent_requests.draft_path(number)
     plan = next((plan for plan in world.plans.values() if plan.spec_path == path), None)
     if plan is None or plan.approval is None or plan.approval.channel != COMMENT:
-        return ""
-    if any(plan.nodes[0].task_key in loop.keys for loop in read_loops(app)[0]):
-        return ""
-    proposal = _proposal(app, number)
-    with between_steps(app, f"issue-{number}, approval", wait_seconds=WAIT_SECONDS):
-        return approve(app, proposal, proposal.name, plan.approved_by).id
+        return None
+    return None if any(plan.nodes[0].task_key in loop.keys for loop in read_loops(app)[0]) else plan
 
 
 def _proposal(app: App, number: int) -> Proposal:
@@ -164,13 +168,49 @@ class _Discussed(NamedTuple):
         if (self.app.agent_requests.draft(number) or "") != text:
             self.app.agent_requests.save_draft(number, text)
             self.app.repository.back_up()
-        marker = proposal_marker(number, canonical_digest([round_of(self.asked[0]), *found]))
+        world = read_world(self.app)
+        if plan := _cut_off(self.app, world, number):
+            if self._is_as_approved(plan):
+                proposal = _proposal(self.app, number)
+                return Progress(loop_id=approve(self.app, proposal, proposal.name, plan.approved_by).id)
+            if any(node.task_key in world.states for node in plan.nodes):
+                return self._say_what_changed(plan)
+        name = self._named()
+        marker = proposal_marker(number, canonical_digest([round_of(self.asked[0]), *found, name]))
         there = find_posted(comments, marker)
         if there is None:
             post_once(self.app, number, self._told(found, marker), marker)
             return Progress(proposed=self._document())
         answered = (self._answered(comments, there, each) for each in comments)
         return next(filter(None, answered), Progress(proposed=self._document()))
+
+    def _is_as_approved(self, plan: Plan) -> bool:
+        """Whether approving the claims now would approve nothing but *plan*, with the issue as it was read then."""
+        with suppress(*UNREADABLE):
+            proposal = _proposal(self.app, self.issue.number)
+            return proposal.approved_plan == plan and proposal.draft.nodes == plan.nodes
+        return False
+
+    def _say_what_changed(self, plan: Plan) -> Progress:
+        """Say once that an approval, half of which is published, is not gone on with."""
+        number = self.issue.number
+        marker = answer_marker(number, f"cut-off/{plan.digest}")
+        text = self.app.renderer.render(
+            "comments/not-taken.md",
+            marker=marker,
+            command="/approve",
+            reason="it was cut off when part of it was published, and since then the issue, claims or settings changed",
+            remedy=f"`irontree task '#{number}'` shows what it is now, and asks",
+            answers=(),
+        )
+        post_once(self.app, number, text, marker)
+        return Progress()
+
+    def _named(self) -> str:
+        """The name of what can be approved now; empty if it leaves something open."""
+        with suppress(*UNREADABLE):
+            return _proposal(self.app, self.issue.number).name
+        return ""
 
     def _document(self) -> str:
         """The document that can be approved now; empty if it leaves something open."""
@@ -257,6 +297,10 @@ class _Discussed(NamedTuple):
             self.app.forge().react(self.issue.number, comment.id, "+1")
         return Progress(loop_id=loop.id)
 
+    def _in_words(self, message: str) -> str:
+        """The message for readers who do not see our files: the draft is what the issue comes to."""
+        return message.replace(self.app.agent_requests.draft_path(self.issue.number), f"issue #{self.issue.number}")
+
     def _refuse(
         self,
         comment: Comment,
@@ -269,7 +313,7 @@ class _Discussed(NamedTuple):
             "comments/not-taken.md",
             marker=marker,
             command=f"/{command.choice.word}" if isinstance(command, Command) else comment.body.strip(),
-            reason=error.message,
+            reason=self._in_words(error.message),
             remedy=error.remedy or "",
             answers=(),
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,13 +9,8 @@ from typing import Any
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent, writes
-from irontree.app import App
-from irontree.domain.agent_requests import StandingApproval
-from irontree.domain.agents import Member
 from irontree.domain.commands import Issues
 from irontree.domain.comments import marked_problems
-from irontree.domain.plan import Approval
-from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentTask
 from irontree.services.answers.approve import approve
@@ -26,78 +19,10 @@ from irontree.services.toolchain.asking import answer_request
 from irontree.services.toolchain.discussing import discussions
 from irontree.services.toolchain.looking import DiscussionLookout, Talked
 from irontree.services.work.standing import requests, standing_text
-from irontree.store.memory import MemoryLock
 from tests.support.issues import edit, say, write
+from tests.support.talking import DRAFT, RISK, STRATEGY, Team, answer, says
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import Scene
-
-DRAFT = ".mino/drafts/issue-1.md"
-RISK = {"title": "Risk limit", "task": "Stop.", "criteria": ["it stops `$ has risk.txt`"]}
-STRATEGY = {
-    "title": "Strategy",
-    "kind": "impl",
-    "criteria": ["it trades `$ has strategy.txt`"],
-    "depends": ["Risk limit"],
-}
-
-
-def answer(*claims: dict[str, Any], **changes: Any) -> str:
-    return json.dumps({"position": "I can do that.", "claims": claims} | changes)
-
-
-def says(*answers: str) -> ScriptedAgent:
-    return ScriptedAgent(*(writes(".irontree-answer.json", each) for each in answers))
-
-
-class Team:
-    """A scene with two members that discuss, and issue 1, by ada."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene, self.requests, self.lookout = scene, scene.agent_requests, DiscussionLookout()
-        scene.tracker.writers |= {"ada", "quant-bot"}
-        team = (
-            Member(name="quant", command=("quant",), account="quant-bot"),
-            Member(name="coder", command=("coder",), capabilities=("Python",)),
-            Member(name="scribe", command=("scribe",), discusses=False),
-        )
-        scene.policy = scene.policy.model_copy(update={"team": team, "discussion": "everybody"})
-        scene.reviewers = {"quant": says(answer(STRATEGY)), "coder": says(answer(RISK))}
-        self.locks: defaultdict[str, MemoryLock] = defaultdict(lambda: MemoryLock(scene.clock))
-        self.approve_team()
-        write(scene, "Averages", "Trade on two averages.", author="ada", labels=["type/feat"])
-
-    def approve_team(self) -> None:
-        by = Approval(by="ada", at=utc_text(self.scene.clock.now()), channel="command")
-        self.requests.approve(StandingApproval(policy=self.scene.policy, approval=by))
-
-    @property
-    def app(self) -> App:
-        return replace(self.scene.app, alive=self.locks.__getitem__)
-
-    def look(self) -> Talked:
-        return self.lookout.look(self.app)
-
-    def talk(self) -> list[str]:
-        """Have members asked until nobody is any more; the keys of their requests."""
-        asked = []
-        while new := self.look().asked:
-            for each in new:
-                answer_request(self.app, each.key)
-                asked.append(each.key)
-        return asked
-
-    def comments(self) -> list[str]:
-        return [comment.body for comment in self.scene.forge_seen.comments(1)]
-
-    def newest(self) -> str:
-        return self.comments()[-1]
-
-    def say(self, body: str, author: str = "ada") -> Talked:
-        say(self.scene, 1, body, author=author)
-        return self.look()
-
-    def name(self) -> str:
-        return resolve(self.app, Issues((1,)), "#1").name
 
 
 @pytest.fixture
@@ -186,6 +111,7 @@ def test_where_nobody_discusses_any_more_it_is_not_talked_over_again(team: Team)
     quiet = [each.model_copy(update={"discusses": False}) for each in team.scene.policy.team]
     team.scene.policy = team.scene.policy.model_copy(update={"team": tuple(quiet)})
     team.approve_team()
+    DiscussionLookout().look(team.app)
     assert team.say("/send-back no").asked == ()
     assert "nobody of the team discusses" in team.newest()
 
@@ -262,7 +188,12 @@ def test_an_edited_issue_is_not_approved_under_the_name_of_before(team: Team):
     name = team.name()
     edit(team.scene, 1, body="Trade on three averages.")
     assert team.say(f"/approve {name}").loop_ids == ()
-    assert "was approved, but" in team.newest()
+    assert f"`/approve {team.name()}`" in team.newest(), "it is proposed anew"
+    team.look()
+    assert "said before this was proposed" in team.newest()
+    team.say(f"/approve {name}")
+    assert f"{name} was approved, but issue #\N{ZERO WIDTH SPACE}1 is {team.name()} now" in team.newest()
+    assert team.say(f"/approve {team.name()}").loop_ids
 
 
 def test_a_proposal_that_somebody_edited_shows_nothing_that_could_be_approved(team: Team):
@@ -415,18 +346,6 @@ def test_a_draft_that_somebody_else_wrote_is_replaced(team: Team):
     team.say(f"/approve {team.name()}")
     assert team.requests.draft(1) == ours
     assert 1 not in team.scene.world.replays
-
-
-def test_an_approval_that_was_cut_off_is_gone_on_with(team: Team):
-    team.talk()
-    say(team.scene, 1, f"/approve {team.name()}", author="ada")
-    dies = replace(team.app, plans=Watched(team.scene.plans, ("save",), dying("after")))
-    with pytest.raises(Killed):
-        team.lookout.look(dies)
-    [loop_id] = DiscussionLookout().look(team.app).loop_ids
-    assert team.scene.loops.read(loop_id).records
-    assert team.scene.world.children["averages"] == ("strategy", "risk-limit")
-    assert DiscussionLookout().look(team.app) == Talked()
 
 
 def test_how_far_each_discussion_is_can_be_listed_until_it_is_divided(team: Team):
