@@ -620,6 +620,13 @@ class ChangedIssue(NamedTuple):
     at: str
 
 
+class Assigned(NamedTuple):
+    """Who assigned somebody to an issue, and when (UTC, by the forge's clock)."""
+
+    by: str
+    at: str
+
+
 class IssueTracker(Protocol):
     """Issues of one repository."""
 
@@ -657,8 +664,8 @@ class IssueTracker(Protocol):
         A comment may count as a change. As cheap to ask again as `comments_since`.
         """
 
-    def assigner(self, number: int, login: str) -> str | None:
-        """The account that last assigned *login* to an issue; None if nobody did, or the forge does not say."""
+    def assigner(self, number: int, login: str) -> Assigned | None:
+        """Who last assigned *login* to an issue, and when; None if nobody did, or the forge does not say."""
 
     def closer(self, number: int) -> str | None:
         """The account that closed an issue; None if it is open, or the forge does not say."""

@@ -30,7 +30,10 @@ def test_who_is_assigned_is_shown_and_who_did_it_as_far_as_the_forge_says(stage:
     issue = stage.ours.read_issue(number)
     assert issue
     assert issue.assignees == ("writer",)
-    assert stage.ours.assigner(number, "writer") == ("irontree" if stage.people_log_in else None)
+    assigned = stage.ours.assigner(number, "writer")
+    assert (assigned.by if assigned else None) == ("irontree" if stage.people_log_in else None)
+    [changed] = stage.ours.changed_since(BEFORE)
+    assert assigned is None or assigned.at == changed.at, "it is a change, and the only one at that moment"
     assert stage.ours.assigner(number, "mallory") is None
 
 

@@ -15,6 +15,7 @@ from irontree.flows.runs.recovery import go_on_approving, newest_run, wake_overt
 from irontree.flows.runs.runs import tags
 from irontree.flows.serve.approvals import asked_approvals
 from irontree.flows.server.connection import ui_url
+from irontree.ports import Assigned
 from irontree.services.answers.approve import approve, wanted_for
 from irontree.services.proposals.sources import propose
 from irontree.services.questions.commands import answers_to
@@ -283,7 +284,8 @@ class AssignedBy:
         return getattr(self._forge, name)
 
     def assigner(self, number, login):
-        return self._login
+        [changed] = self._forge.changed_since("2026-01-01T00:00:00Z")
+        return Assigned(self._login, changed.at)
 
 
 def test_an_assigned_issue_is_asked_about_unless_the_forge_says_that_somebody_who_may_approve_assigned_it(

@@ -415,6 +415,7 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
             policy(text).model_copy(update={"discussion": "everybody"}), assignment=True, reviews=True
         ),
         "posts_to": text,
+        "work": {**approval(text), "tasks": (), "steps": False},
     },
     "forms/branch.md": lambda text: {"document": text, "refusal": text, "where": text},
     "artifacts/tree.md": tree,

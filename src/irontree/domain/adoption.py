@@ -202,7 +202,7 @@ def _task_text(issue: Issue, comments: Iterable[Comment], findings: Findings) ->
     if not issue.trusted:
         own = _without_commands(own)
     for comment in comments:
-        if _counts(issue, comment):
+        if counts(issue, comment):
             own = _with_comment(own, comment, _said(issue, comment, findings))
     return own
 
@@ -250,7 +250,7 @@ def _parts(document: MarkdownDocument, end: int) -> Iterator[Part]:
         yield current
 
 
-def _counts(issue: Issue, comment: Comment) -> bool:
+def counts(issue: Issue, comment: Comment) -> bool:
     """Whether it is text of the issue: by its author or a user with write access (protocol, Brief Standardization).
 
     Comments of ours are none, nor are answers: an approval would otherwise change what it approves. Nor are reports.

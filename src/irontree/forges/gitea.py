@@ -21,6 +21,7 @@ from irontree.forges.http_answers import refused_as
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, one_line, shortened
 from irontree.forges.writers import KnownWriters
 from irontree.ports import (
+    Assigned,
     ChangedIssue,
     CheckState,
     CommentMark,
@@ -109,11 +110,12 @@ class GiteaForge:
         in_order = sorted(listed, key=lambda shown: int(shown["number"]))
         return tuple(rest.changed_issue(self._issue(shown), shown) for shown in in_order)
 
-    def assigner(self, number: int, login: str) -> str | None:
-        """The account that last assigned *login*."""
+    def assigner(self, number: int, login: str) -> Assigned | None:
+        """Who last assigned *login*, and when."""
         given = (one for one in self._timeline(number) if one["type"] == "assignees" and not one["removed_assignee"])
         theirs = [one for one in given if (rest.login_of(one["assignee"]) or "").casefold() == login.casefold()]
-        return self._doer(theirs)
+        by = self._doer(theirs)
+        return Assigned(by, rest.utc(theirs[-1]["created_at"])) if by else None
 
     def closer(self, number: int) -> str | None:
         """The account that closed it; of a request, the one that merged it."""

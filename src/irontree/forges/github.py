@@ -20,6 +20,7 @@ from irontree.forges.http_answers import refused_as
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, require_fits, shortened
 from irontree.forges.writers import KnownWriters
 from irontree.ports import (
+    Assigned,
     ChangedIssue,
     CheckState,
     CommentMark,
@@ -107,13 +108,14 @@ class GithubForge:
         found = {data["number"]: data for data in listed if not rest.is_pull(data)}
         return tuple(rest.changed_issue(self._issue(data), data) for _, data in sorted(found.items()))
 
-    def assigner(self, number: int, login: str) -> str | None:
-        """The account that last assigned *login*."""
+    def assigner(self, number: int, login: str) -> Assigned | None:
+        """Who last assigned *login*, and when."""
         with self._of(number):
             events = self._client.pages_again(self._client.path("issues", number, "events"))
             given = [data for data in events if data["event"] == "assigned"]
         theirs = [data for data in given if (rest.login_of(data["assignee"]) or "").casefold() == login.casefold()]
-        return rest.login_of(theirs[-1]["assigner"]) if theirs else None
+        by = rest.login_of(theirs[-1]["assigner"]) if theirs else None
+        return Assigned(by, rest.utc(theirs[-1]["created_at"])) if by else None
 
     def closer(self, number: int) -> str | None:
         """The account that closed it."""

@@ -30,6 +30,7 @@ from irontree.forges.local_files import (
 )
 from irontree.forges.markers import as_lines, as_sent, holds_one_of, one_line, shortened
 from irontree.ports import (
+    Assigned,
     ChangedIssue,
     CheckState,
     CommentMark,
@@ -93,7 +94,7 @@ class LocalForge(LocalFiles):
         found = ((number, modified(self._path(number))) for number in numbers(self._issues))
         return tuple(ChangedIssue(self._issue(number), at) for number, at in found if moment_of(at) >= since)
 
-    def assigner(self, number: int, login: str) -> str | None:  # noqa: ARG002
+    def assigner(self, number: int, login: str) -> Assigned | None:  # noqa: ARG002
         """Files do not say it."""
         self._must_exist(number)
         return None

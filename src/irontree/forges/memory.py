@@ -13,6 +13,7 @@ from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.markers import LineIndex, as_kept, as_lines, as_sent, behind, holds_one_of, one_line
 from irontree.ports import (
+    Assigned,
     ChangedIssue,
     CheckState,
     CommentMark,
@@ -60,8 +61,8 @@ class Tracker:
     reactions: dict[str, set[tuple[str, Reaction]]] = field(default_factory=dict)
     """By the comment's id, each with its account."""
     assignees: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    assigners: dict[tuple[int, str], str] = field(default_factory=dict)
-    """Who assigned an account to an issue last."""
+    assigners: dict[tuple[int, str], Assigned] = field(default_factory=dict)
+    """Who assigned an account to an issue last, and when."""
     closers: dict[int, str] = field(default_factory=dict)
     requested: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Who was asked to review a pull request."""
@@ -143,7 +144,7 @@ class MemoryForge:
         marked = (ChangedIssue(one, known.get(one.number) or self._stamp()) for one in self._listed())
         return tuple(one for one in marked if not one.issue.pull_request and one.at >= moment)
 
-    def assigner(self, number: int, login: str) -> str | None:
+    def assigner(self, number: int, login: str) -> Assigned | None:
         return self.tracker.assigners.get((self._issue(number).number, login))
 
     def closer(self, number: int) -> str | None:
@@ -184,6 +185,7 @@ class MemoryForge:
             trusted=True,
         )
         posted.append(comment)
+        self.tracker.issues.changed[number] = comment.created_at
         return self._answered(comment)
 
     def react(self, number: int, comment_id: str, reaction: Reaction) -> None:
@@ -201,7 +203,8 @@ class MemoryForge:
 
     def assign(self, number: int, logins: Sequence[str]) -> None:
         before = self._issue(number).assignees
-        self.tracker.assigners |= {(number, login): self._account for login in logins if login not in before}
+        by_us = Assigned(self._account, self._stamp())
+        self.tracker.assigners |= {(number, login): by_us for login in logins if login not in before}
         self.tracker.assignees[number] = tuple(logins)
         self._edited(number, {})
 

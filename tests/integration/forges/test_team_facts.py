@@ -49,7 +49,7 @@ def test_the_last_of_several_assignments_counts_on_gitea(server: GiteaServer, gi
     for logins in (["writer"], [], ["irontree"]):
         gitea.assign(number, logins)
     GiteaForge(settings(server, "token-of-writer")).assign(number, ["irontree", "writer"])
-    assert [gitea.assigner(number, who) for who in ("Writer", "irontree")] == ["writer", "irontree"]
+    assert [gitea.assigner(number, who).by for who in ("Writer", "irontree")] == ["writer", "irontree"]
 
 
 def test_what_came_with_a_migration_was_done_by_nobody_that_gitea_can_tell(
@@ -88,8 +88,10 @@ def test_the_last_of_several_assignments_counts_on_github(hub: GithubStage):
     hub.ours.assign(number, ["writer"])
     record = hub.hub.issues[number]
     record["assignees"] = []
+    hub.hub.now = "2026-01-02T12:30:00Z"
     hub.hub.assign(record, ["writer"], "ada")
-    assert hub.ours.assigner(number, "Writer") == "ada"
+    hub.hub.now = "2026-01-02T12:45:00Z"
+    assert hub.ours.assigner(number, "Writer") == ("ada", "2026-01-02T12:30:00Z")
 
 
 def test_a_request_is_merged_in_a_way_that_the_repository_on_github_allows(hub: GithubStage):

@@ -139,7 +139,7 @@ class Shapes:
         url = f"{self.repository_url}/issues/events/{record['id']}"
         about = {"id": record["id"], "node_id": f"E_{record['id']}", "url": url, "event": record["event"]}
         people = {"assignee": self.user(record["assignee"]), "assigner": self.user(record["by"])}
-        stamps = {"created_at": self.hub.now, "commit_id": None, "commit_url": None}
+        stamps = {"created_at": record["at"], "commit_id": None, "commit_url": None}
         return about | stamps | people | {"actor": self.user(record["by"]), "performed_via_github_app": app}
 
     def reaction(self, key: int, login: str, content: str) -> Record:

@@ -122,7 +122,9 @@ class Hub:
         there = record.setdefault("assignees", [])
         new = [login for login in logins if login not in there]
         events = record.setdefault("events", [])
-        events += ({"id": self.new_id(), "event": "assigned", "assignee": login, "by": by} for login in new)
+        events += (
+            {"id": self.new_id(), "event": "assigned", "assignee": login, "by": by, "at": self.now} for login in new
+        )
         record |= {"assignees": [*there, *new], "updated_at": self.now}
 
     def review(self, record: Record, author: str, state: str, body: str, commit: str | None = None) -> Record:

@@ -11,7 +11,7 @@ from irontree.domain.gates import name_of
 from irontree.domain.ids import adopted_digest, adopted_source, digest_of, revision_in
 from irontree.domain.issues import Issue
 from irontree.domain.loop import default_budget
-from irontree.domain.plan import Adoption, Plan, PlanNode, canonical_digest
+from irontree.domain.plan import Adoption, ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
 from irontree.services.record import World
 
@@ -57,7 +57,11 @@ def plan_for(app: App, world: World, issue: Issue, known: Mapping[int, str] | No
     A known issue keeps its key: task keys are stable (contract, core fields). *known*: the keys that `#N` may name.
     """
     earlier = adopted_plan(world, issue.number)
-    read = read_adoptable(app, issue, world.known_issues if known is None else known, _known_key(world, issue, earlier))
+    policy, keys = (
+        app.policy(earlier.policy.publish if earlier else None),
+        world.known_issues if known is None else known,
+    )
+    read = read_adoptable(app, policy, issue, keys, _known_key(world, issue, earlier))
     digest = adopted_digest(issue.title, issue.body)
     return Plan(
         spec_revision=revision_in(digest),
@@ -65,7 +69,7 @@ def plan_for(app: App, world: World, issue: Issue, known: Mapping[int, str] | No
         spec_path=adoption.spec_path(app.forge().name, issue.number),
         source=adopted_source(issue.title, issue.body),
         nodes=(read.node,),
-        policy=app.policy(earlier.policy.publish if earlier else None),
+        policy=policy,
         loop_mode=False,
         budget_max_transitions=app.preferences().loop_budget or default_budget(1),
         adoption=Adoption(issue_number=issue.number, url=issue.url, title=issue.title, at=app.clock.now().isoformat()),
@@ -78,11 +82,13 @@ def _known_key(world: World, issue: Issue, earlier: Plan | None) -> str | None:
     return earlier.nodes[0].task_key if earlier else state.task_key if state else None
 
 
-def read_adoptable(app: App, issue: Issue, known: Mapping[int, str], key: str | None = None) -> Adoptable:
-    """The task that title, body and comments describe; *known* are the keys of other issues."""
+def read_adoptable(
+    app: App, policy: ExecutionPolicy, issue: Issue, known: Mapping[int, str], key: str | None = None
+) -> Adoptable:
+    """The task that title, body and comments by people describe (T3); *known* are the keys of other issues."""
     others = {number: task_key for number, task_key in known.items() if number != issue.number}
-    comments, type_labels = app.forge().comments(issue.number), app.preferences().type_labels
-    return adoption.read_issue(issue, comments, others, key=key, type_labels=type_labels)
+    by_people = [each for each in app.forge().comments(issue.number) if not policy.is_agents(each.author)]
+    return adoption.read_issue(issue, by_people, others, key=key, type_labels=app.preferences().type_labels)
 
 
 def adopted_plan(world: World, number: int) -> Plan | None:

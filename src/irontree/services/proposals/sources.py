@@ -350,7 +350,8 @@ def _keys_to_be(app: App, world: World, issues: Iterable[tuple[int, Issue | None
     new = [issue for number, issue in issues if issue and world.find(number) is None]
     earlier = {issue.number: plan.nodes[0].task_key for issue in new if (plan := adopted_plan(world, issue.number))}
     numbers = world.known_issues | {issue.number: f"issue-{issue.number}" for issue in new}
-    keys = {issue.number: read_adoptable(app, issue, numbers).node.task_key for issue in new}
+    policy = app.policy(None)
+    keys = {issue.number: read_adoptable(app, policy, issue, numbers).node.task_key for issue in new}
     return keys | earlier
 
 

@@ -7,10 +7,11 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.agents import AgentSpec, Member
-from irontree.domain.assignment import Assignment, assigned_member, why_asked
+from irontree.domain.assignment import SAME_MOMENT, Assignment, Seen, assigned_member, why_asked
 from irontree.domain.issues import Issue
 from irontree.domain.plan import ExecutionPolicy
 from irontree.domain.task_types import INFRASTRUCTURE, reports_failure
+from irontree.domain.timestamps import parsed, utc_text
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.record import read_world
 
@@ -55,7 +56,8 @@ def approver_by_assignment(app: App, wanted: Proposal) -> str:
     if issue is None or member is None:
         return ""
     assignment = _assignment(app, issue, member, task.plan.policy)
-    why = why_asked(task.plan, issue, assignment, app.agent_requests.standing())
+    seen = _seen(app, issue, assignment)
+    why = why_asked(task.plan, seen, assignment, app.agent_requests.standing())
     if why:
         app.progress.note(f"#{issue.number} is assigned to {member.name}, and a person is asked anyway: {why}")
     return "" if why else assignment.by or ""
@@ -63,5 +65,17 @@ def approver_by_assignment(app: App, wanted: Proposal) -> str:
 
 def _assignment(app: App, issue: Issue, member: Member, policy: ExecutionPolicy) -> Assignment:
     login = next(login for login in issue.assignees if login.casefold() == (member.account or "").casefold())
-    by = app.forge().assigner(issue.number, login)
-    return Assignment(member, by, by is not None and not policy.is_agents(by) and app.forge().may_write(by))
+    assigned = app.forge().assigner(issue.number, login)
+    if assigned is None:
+        return Assignment(member, None, by_writer=False)
+    by_writer = not policy.is_agents(assigned.by) and app.forge().may_write(assigned.by)
+    return Assignment(member, assigned.by, by_writer, assigned.at)
+
+
+def _seen(app: App, issue: Issue, assignment: Assignment) -> Seen:
+    """The issue and the moment of its last change, both of one answer, which comes after what was read as a task."""
+    comments = app.forge().comments(issue.number)
+    since = utc_text(parsed(assignment.at) - SAME_MOMENT) if assignment.at else ""
+    changed = app.forge().changed_since(since) if since else ()
+    found = next((each for each in changed if each.issue.number == issue.number), None)
+    return Seen(found.issue, comments, found.at) if found else Seen(issue, comments, "")

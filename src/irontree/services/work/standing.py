@@ -7,6 +7,8 @@ from contextlib import suppress
 from irontree.app import App
 from irontree.domain.agent_requests import AskedAgent, StandingApproval, is_due
 from irontree.domain.gates import name_of, names
+from irontree.domain.instructions import TOLD
+from irontree.domain.loop import default_budget
 from irontree.domain.plan import Approval, ExecutionPolicy
 from irontree.errors import ApprovalRefused, IrontreeError, LogDamaged, NotEligible
 
@@ -27,8 +29,27 @@ def standing_text(app: App) -> tuple[str, str]:
     """What would be approved now, as text, and the name of that. Raises NotEligible without a team."""
     wanted = _wanted(app)
     name = name_of(wanted.digest)
-    text = app.renderer.render("forms/standing.md", name=name, standing=wanted, posts_to=app.preferences().tracker)
-    return text, name
+    told = {"standing": wanted, "posts_to": app.preferences().tracker, "work": _work(app, wanted.policy)}
+    return app.renderer.render("forms/standing.md", name=name, **told), name
+
+
+def _work(app: App, policy: ExecutionPolicy) -> dict[str, object]:
+    """What the approval of any issue would show of the settings, by the names of that approval's template."""
+    return {
+        "policy": policy,
+        "told": tuple(each for each in policy.instructions if each.action in TOLD),
+        "checks": policy.checks,
+        "configured": True,
+        "detection": policy.detection,
+        "budget": app.preferences().loop_budget or default_budget(1),
+        "in_full": True,
+        "tasks": (),
+        "steps": False,
+        "divides": False,
+        "switches": False,
+        "estimate": "",
+        "tracker": app.preferences().tracker,
+    }
 
 
 def _wanted(app: App) -> StandingApproval:
