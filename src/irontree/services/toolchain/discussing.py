@@ -14,7 +14,7 @@ from irontree.domain.adoption import has_key_marker
 from irontree.domain.agent_requests import AskedAgent
 from irontree.domain.claims import Breakdown, breakdown
 from irontree.domain.commands import Command, Malformed, parse_command
-from irontree.domain.comments import MAX_CHARACTERS, is_marked
+from irontree.domain.comments import is_marked, shows_all
 from irontree.domain.discussion import (
     ROUNDS,
     contributed,
@@ -40,8 +40,6 @@ from irontree.services.record import World, read_world
 
 WAIT_SECONDS: Final = 5.0
 _DECIDE: Final = ("approve", "send-back")
-_LONGEST: Final = (2000, 500, 100)
-"""Characters of a command that the comment shows, if those before made it too long."""
 
 
 class Progress(NamedTuple):
@@ -234,10 +232,9 @@ class _Discussed(NamedTuple):
             view = approval_view(self.app, _proposal(self.app, self.issue.number), loop_mode=True)
         except (Refused, EnvironmentRefused, LogDamaged) as error:
             questions = self._questions(error) if found.claimed else ()
-            return render(_TEMPLATE, **values | {"questions": questions, "longest": 0})
-        texts = (render(_TEMPLATE, **values | {"approval": view, "longest": longest}) for longest in _LONGEST)
-        short = next((text for text in texts if len(text) <= MAX_CHARACTERS), None)
-        return short or render(_TEMPLATE, **values | {"longest": 0})
+            return render(_TEMPLATE, **values | {"questions": questions})
+        text = render(_TEMPLATE, **values | {"approval": view})
+        return text if shows_all(text) else render(_TEMPLATE, **values)
 
     def _questions(self, error: IrontreeError) -> tuple[str, ...]:
         """What keeps it from being approved, without the place in a file that readers do not see."""
