@@ -319,6 +319,16 @@ def test_after_an_outage_the_next_look_sees_it_all(team: Team):
     assert [each.key for each in team.look().asked] == ["discussion-I1-quant"]
 
 
+def test_a_new_issue_is_seen_though_the_list_of_comments_failed_once(team: Team):
+    def fails(call: str, side: str) -> None:
+        raise RemoteUnavailable("502")
+
+    failing = Watched(team.scene.forge_seen, ("commented_since",), fails)
+    with pytest.raises(RemoteUnavailable):
+        team.lookout.look(replace(team.app, forge=lambda: failing))
+    assert [each.key for each in team.look().asked] == ["discussion-I1-quant"]
+
+
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("port", ["save_draft", "post_comment"])
 def test_a_death_around_the_proposal_leaves_one(team: Team, port, side):
