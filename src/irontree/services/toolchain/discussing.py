@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from irontree.app import App, Origin
-from irontree.domain.adoption import has_key_marker
+from irontree.domain.adoption import has_own_line
 from irontree.domain.agent_requests import AskedAgent
 from irontree.domain.claims import Breakdown, breakdown
 from irontree.domain.commands import Command, Malformed, parse_command
@@ -117,7 +117,7 @@ def talk_over(
 
 
 def _may_begin(issue: Issue) -> bool:
-    return is_talked_over(issue) and not (issue.trusted and has_key_marker(issue.body))
+    return is_talked_over(issue) and not (issue.trusted and has_own_line(issue.body))
 
 
 def _is_settled(app: App, world: World, number: int) -> bool:

@@ -304,6 +304,13 @@ def test_who_is_still_to_be_asked_when_it_becomes_a_task_is_not(team: Team):
     assert team.scene.reviewers["quant"].tasks == []
 
 
+@pytest.mark.parametrize("kind", ["infrastructure 0123456789abcdef", "task-key greeting"])
+def test_an_issue_that_the_program_filed_is_not_talked_over(team: Team, kind: str):
+    write(team.scene, "Lint fails", f"It fails.\n\n<!-- irontree:{kind} -->\n", author="ada", labels=["type/bug"])
+    team.look()
+    assert [each.issue_number for each in requests(team.app)] == [1]
+
+
 def test_nobody_is_asked_where_no_discussion_is_set(team: Team):
     team.scene.policy = team.scene.policy.model_copy(update={"discussion": None})
     team.approve_team()
