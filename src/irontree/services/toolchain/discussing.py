@@ -280,7 +280,19 @@ class _Discussed(NamedTuple):
             why = f"the team has talked it over {ROUNDS} times" if number == ROUNDS else "nobody of the team discusses"
             how = f"write a document with a line `Parent: #{self.issue.number}`, and approve that"
             raise AnswerRefused(why, remedy=how)
-        return Progress(asked=next_round(self.issue, comment, command.note, self.policy, number + 1))
+        asked = next_round(self.issue, comment, command.note, self.policy, number + 1)
+        self._settle(comment)
+        return Progress(asked=asked)
+
+    def _settle(self, comment: Comment) -> None:
+        """Show that it was taken; once the issue is a task, it is no answer to what is asked there."""
+        ledger = self.app.deliveries.load(self.issue.number)
+        self.app.deliveries.save(self.issue.number, replace(ledger, settled=(*ledger.settled, comment.id)))
+        self._react(comment)
+
+    def _react(self, comment: Comment) -> None:
+        with suppress(*FORGE_FAILED):  # nothing depends on it
+            self.app.forge().react(self.issue.number, comment.id, "+1")
 
     def _approve(self, there: Comment, comment: Comment, name: str) -> Progress:
         proposal = _proposal(self.app, self.issue.number)
@@ -290,8 +302,7 @@ class _Discussed(NamedTuple):
             raise AnswerRefused("the comment that proposes it does not show what this would approve", remedy=shown)
         origin = Origin(comment.author, COMMENT, comment=comment.url, commented_at=comment.created_at)
         loop = approve(replace(self.app, origin=origin), proposal, name, comment.author)
-        with suppress(*FORGE_FAILED):  # nothing depends on it
-            self.app.forge().react(self.issue.number, comment.id, "+1")
+        self._react(comment)
         return Progress(loop_id=loop.id)
 
     def _in_words(self, message: str) -> str:

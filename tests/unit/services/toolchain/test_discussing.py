@@ -95,6 +95,14 @@ def test_sent_back_it_is_talked_over_again_with_the_note_and_proposed_anew(team:
     assert team.say(f"/approve {team.name()}").loop_ids
 
 
+def test_what_was_sent_back_is_acknowledged_and_is_no_answer_later(team: Team):
+    team.talk()
+    team.say("/send-back risk limit first")
+    [taken] = [each for each in team.scene.forge_seen.comments(1) if each.body.startswith("/send-back")]
+    assert team.scene.deliveries.load(1).settled == (taken.id,)
+    assert team.scene.tracker.reactions[taken.id] == {("us", "+1")}
+
+
 def test_after_three_rounds_a_person_writes_the_document(team: Team):
     team.talk()
     for _ in range(2):
