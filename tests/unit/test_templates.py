@@ -410,7 +410,7 @@ def test_a_comment_that_asks_shows_what_somebody_wrote_to_the_letter(text, asked
     """Whoever approves by comment reads criteria and questions there: a reference would hide one (R20)."""
     told = approval(text) | {"questions": (text,) if asked else ()}
     shown = RENDERER.render(
-        "comments/approval-asked.md", approval=told | {"policy": policy("x")}, marker=MARKER, longest=2000
+        "comments/approval-asked.md", approval=told | {"policy": policy("x")}, marker=MARKER, whole=True
     )
     tokens = MarkdownIt("commonmark").parse(shown)
     [line] = [token for token in tokens if token.type == "inline" and text[:4] in _words(token)][:1]

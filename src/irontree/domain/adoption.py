@@ -113,6 +113,11 @@ def has_key_marker(body: str) -> bool:
     return _KEY_MARK in body
 
 
+def has_own_line(body: str) -> bool:
+    """Whether a line of that text is a hidden one of ours: in an issue of our account, the program filed it."""
+    return any(line.startswith(OWN_COMMENT) for line in body.splitlines())
+
+
 def open_checkboxes(body: str) -> int:
     """How many task-list items of *body* are not ticked (protocol, Eligibility)."""
     return len(_OPEN_BOX.findall(body))

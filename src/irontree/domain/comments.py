@@ -24,6 +24,8 @@ from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN, in
 from irontree.domain.values import ReplyMode
 
 MAX_CHARACTERS: Final = 60_000
+NOT_AS_WRITTEN: Final = "**(not as written)**"
+"""Behind what a comment does not show to the letter; a comment with it offers no approval."""
 """Below the 65,536 that GitHub takes."""
 MAX_TOLD: Final = 10_000
 """What evidence leaves of them to the rest of a comment."""
@@ -158,6 +160,11 @@ def _evidence_problems(text: str) -> Iterator[str]:
 def reply_problems(text: str) -> tuple[str, ...]:
     """As `comment_problems`; a reply is prose without a status badge (protocol, Comment Classes)."""
     return (*comment_problems(text), *(("a status badge",) if _STATUS_EMOJI.search(text) else ()))
+
+
+def shows_all(text: str) -> bool:
+    """Whether the comment that offers an approval shows what it approves whole and as written."""
+    return len(text) <= MAX_CHARACTERS and NOT_AS_WRITTEN not in text
 
 
 def is_marked(text: str) -> bool:

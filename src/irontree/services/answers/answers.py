@@ -27,6 +27,7 @@ from irontree.errors import (
     RemoteUnavailable,
 )
 from irontree.services.answers.approve import approve_again
+from irontree.services.delivery.comments import require_shown
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
 from irontree.services.execution.merging import VERIFIED_AGAIN, settle_request
@@ -346,6 +347,8 @@ def _allow(app: App, question: Question, answer: Answer) -> TaskState:
 
 def _approve(app: App, question: Question, answer: Answer) -> TaskState:
     def opens(wanted: Proposal) -> None:
+        if app.origin.channel == COMMENT and not wanted.draft.whole:
+            require_shown(app, wanted)
         if app.origin.channel == COMMENT and question.loop_id is None:
             _start_loop_of(app, question, wanted)
 

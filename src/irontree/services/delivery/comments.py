@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.checks import complaint_of
-from irontree.domain.comments import MAX_CHARACTERS, is_marked, marked_problems, slim, status_problems
+from irontree.domain.comments import MAX_CHARACTERS, is_marked, marked_problems, shows_all, slim, status_problems
 from irontree.domain.events import IssueEvent, Record, kebab
 from irontree.domain.halt import Choice, block_title, halt_of
 from irontree.domain.issues import Comment
@@ -19,11 +19,12 @@ from irontree.domain.plan import Plan, canonical_digest
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import harmless, without_secrets
 from irontree.domain.timestamps import moment_in_utc, utc_text
-from irontree.errors import GitFailed, RemoteFailed
+from irontree.errors import ApprovalRefused, GitFailed, RemoteFailed
 from irontree.ports import EffectLedger
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
 from irontree.services.proposals.again import ALLOW, UNREADABLE, offers_permission, propose_again
 from irontree.services.proposals.approval import approval_view
+from irontree.services.proposals.proposal import Proposal
 from irontree.services.questions.commands import answers_to
 from irontree.services.questions.pages import skipped_too
 from irontree.services.questions.questions import Question, gate_at, gated, open_questions, question_about
@@ -273,8 +274,6 @@ def _reason(record: Record[IssueEvent]) -> str:
 WAIT_SECONDS: Final = 5.0
 ASK_AGAIN: Final = timedelta(minutes=10)
 """Between two such comments on an issue whose author may not approve: every edit of theirs makes a new name."""
-_LONGEST_COMMANDS: Final = (2000, 500, 100)
-"""Characters of each command in the comment; fewer where it would be too long for a forge otherwise."""
 APPROVAL_ASKED: Final = "comments/approval-asked.md"
 
 
@@ -314,15 +313,29 @@ def _asked_lately(app: App, ledger: EffectLedger) -> bool:
 def _ask_once(app: App, plan: Plan, number: int, seen: str) -> None:
     wanted = propose_again(app, plan)
     marker = _marker(number, f"approve/{wanted.name}")
-    view = approval_view(app, wanted, loop_mode=True)
-    texts = (app.renderer.render(APPROVAL_ASKED, approval=view, marker=marker, longest=n) for n in _LONGEST_COMMANDS)
-    text = next((text for text in texts if len(text) <= MAX_CHARACTERS), None)
-    if text is None:  # `irontree task` shows it
+    text = _asking(app, wanted, marker)
+    if not shows_all(text):
+        text = _asking(app, wanted, marker, whole=False)
+    if len(text) > MAX_CHARACTERS:  # `irontree task` shows it
         return
     with app.driver.hold(f"issue-{number}, approval", wait_seconds=WAIT_SECONDS):
         post_once(app, number, text, marker)
         asked = replace(app.deliveries.load(number), approval_seen=seen, approval_asked_at=utc_text(app.clock.now()))
         app.deliveries.save(number, asked)
+
+
+def require_shown(app: App, wanted: Proposal) -> None:
+    """Raise ApprovalRefused if a comment cannot show, whole and as written, what approving that issue permits."""
+    if not shows_all(_asking(app, wanted, "")):
+        raise ApprovalRefused(
+            "not all of what it approves can be shown in a comment, as it is written",
+            remedy=f"`irontree task '{wanted.what}'` shows it, and asks",
+        )
+
+
+def _asking(app: App, wanted: Proposal, marker: str, *, whole: bool = True) -> str:
+    view = approval_view(app, wanted, loop_mode=True)
+    return app.renderer.render(APPROVAL_ASKED, approval=view, marker=marker, whole=whole)
 
 
 # --- Checking our comments on the forge against the comment policy

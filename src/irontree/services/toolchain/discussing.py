@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from irontree.app import App, Origin
-from irontree.domain.adoption import has_key_marker
+from irontree.domain.adoption import has_own_line
 from irontree.domain.agent_requests import AskedAgent
 from irontree.domain.claims import Breakdown, breakdown
 from irontree.domain.commands import Command, Malformed, parse_command
-from irontree.domain.comments import MAX_CHARACTERS, is_marked
+from irontree.domain.comments import is_marked, shows_all
 from irontree.domain.discussion import (
     ROUNDS,
     contributed,
@@ -40,8 +40,6 @@ from irontree.services.record import World, read_world
 
 WAIT_SECONDS: Final = 5.0
 _DECIDE: Final = ("approve", "send-back")
-_LONGEST: Final = (2000, 500, 100)
-"""Characters of a command that the comment shows, if those before made it too long."""
 
 
 class Progress(NamedTuple):
@@ -119,7 +117,7 @@ def talk_over(
 
 
 def _may_begin(issue: Issue) -> bool:
-    return is_talked_over(issue) and not (issue.trusted and has_key_marker(issue.body))
+    return is_talked_over(issue) and not (issue.trusted and has_own_line(issue.body))
 
 
 def _is_settled(app: App, world: World, number: int) -> bool:
@@ -234,10 +232,9 @@ class _Discussed(NamedTuple):
             view = approval_view(self.app, _proposal(self.app, self.issue.number), loop_mode=True)
         except (Refused, EnvironmentRefused, LogDamaged) as error:
             questions = self._questions(error) if found.claimed else ()
-            return render(_TEMPLATE, **values | {"questions": questions, "longest": 0})
-        texts = (render(_TEMPLATE, **values | {"approval": view, "longest": longest}) for longest in _LONGEST)
-        short = next((text for text in texts if len(text) <= MAX_CHARACTERS), None)
-        return short or render(_TEMPLATE, **values | {"longest": 0})
+            return render(_TEMPLATE, **values | {"questions": questions})
+        text = render(_TEMPLATE, **values | {"approval": view})
+        return text if shows_all(text) else render(_TEMPLATE, **values)
 
     def _questions(self, error: IrontreeError) -> tuple[str, ...]:
         """What keeps it from being approved, without the place in a file that readers do not see."""
@@ -283,7 +280,19 @@ class _Discussed(NamedTuple):
             why = f"the team has talked it over {ROUNDS} times" if number == ROUNDS else "nobody of the team discusses"
             how = f"write a document with a line `Parent: #{self.issue.number}`, and approve that"
             raise AnswerRefused(why, remedy=how)
-        return Progress(asked=next_round(self.issue, comment, command.note, self.policy, number + 1))
+        asked = next_round(self.issue, comment, command.note, self.policy, number + 1)
+        self._settle(comment)
+        return Progress(asked=asked)
+
+    def _settle(self, comment: Comment) -> None:
+        """Show that it was taken; once the issue is a task, it is no answer to what is asked there."""
+        ledger = self.app.deliveries.load(self.issue.number)
+        self.app.deliveries.save(self.issue.number, replace(ledger, settled=(*ledger.settled, comment.id)))
+        self._react(comment)
+
+    def _react(self, comment: Comment) -> None:
+        with suppress(*FORGE_FAILED):  # nothing depends on it
+            self.app.forge().react(self.issue.number, comment.id, "+1")
 
     def _approve(self, there: Comment, comment: Comment, name: str) -> Progress:
         proposal = _proposal(self.app, self.issue.number)
@@ -293,8 +302,7 @@ class _Discussed(NamedTuple):
             raise AnswerRefused("the comment that proposes it does not show what this would approve", remedy=shown)
         origin = Origin(comment.author, COMMENT, comment=comment.url, commented_at=comment.created_at)
         loop = approve(replace(self.app, origin=origin), proposal, name, comment.author)
-        with suppress(*FORGE_FAILED):  # nothing depends on it
-            self.app.forge().react(self.issue.number, comment.id, "+1")
+        self._react(comment)
         return Progress(loop_id=loop.id)
 
     def _in_words(self, message: str) -> str:

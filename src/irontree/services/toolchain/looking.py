@@ -98,10 +98,10 @@ class DiscussionLookout:
 
     def _note_changes(self, app: App, asked: Sequence[AskedAgent], approved: datetime) -> None:
         begins = _begins(asked, approved)
-        changed = {mark.issue.number for mark in self._issues.fresh(app, begins)}
-        commented = {mark.issue_number for mark in self._comments.fresh(app, begins)}
+        self._due |= {mark.issue.number for mark in self._issues.fresh(app, begins)}  # kept if the next list fails
+        self._due |= {mark.issue_number for mark in self._comments.fresh(app, begins)}
         moved = {each.issue_number for each in asked}
-        self._due |= changed | commented | {each for each in moved if self._looked.get(each) != _about(each, asked)}
+        self._due |= {each for each in moved if self._looked.get(each) != _about(each, asked)}
 
 
 class TeamLookout:

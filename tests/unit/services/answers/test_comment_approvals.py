@@ -158,6 +158,12 @@ def test_of_a_command_that_is_cut_or_changed_that_is_said(waiting):
     [asked] = waiting.comments()
     assert f"Check of this issue: `{long}`\n" in asked
     assert "`cat (a local file)` **(not as written)**" in asked
+    assert "No comment can approve it" in asked
+    assert "`/approve" not in asked
+    say(waiting, 1, f"/approve {name(waiting)}", author="alice")
+    look(waiting.app)
+    assert "not all of what it approves can be shown in a comment" in waiting.comments()[-1]
+    assert waiting.state().phase is Phase.ADOPTED
 
 
 def test_an_edit_is_asked_about_though_nobody_comments_and_another_question_is_open(waiting):

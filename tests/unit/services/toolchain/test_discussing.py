@@ -95,6 +95,14 @@ def test_sent_back_it_is_talked_over_again_with_the_note_and_proposed_anew(team:
     assert team.say(f"/approve {team.name()}").loop_ids
 
 
+def test_what_was_sent_back_is_acknowledged_and_is_no_answer_later(team: Team):
+    team.talk()
+    team.say("/send-back risk limit first")
+    [taken] = [each for each in team.scene.forge_seen.comments(1) if each.body.startswith("/send-back")]
+    assert team.scene.deliveries.load(1).settled == (taken.id,)
+    assert team.scene.tracker.reactions[taken.id] == {("us", "+1")}
+
+
 def test_after_three_rounds_a_person_writes_the_document(team: Team):
     team.talk()
     for _ in range(2):
@@ -304,6 +312,13 @@ def test_who_is_still_to_be_asked_when_it_becomes_a_task_is_not(team: Team):
     assert team.scene.reviewers["quant"].tasks == []
 
 
+@pytest.mark.parametrize("kind", ["infrastructure 0123456789abcdef", "task-key greeting"])
+def test_an_issue_that_the_program_filed_is_not_talked_over(team: Team, kind: str):
+    write(team.scene, "Lint fails", f"It fails.\n\n<!-- irontree:{kind} -->\n", author="ada", labels=["type/bug"])
+    team.look()
+    assert [each.issue_number for each in requests(team.app)] == [1]
+
+
 def test_nobody_is_asked_where_no_discussion_is_set(team: Team):
     team.scene.policy = team.scene.policy.model_copy(update={"discussion": None})
     team.approve_team()
@@ -316,6 +331,16 @@ def test_after_an_outage_the_next_look_sees_it_all(team: Team):
     with pytest.raises(RemoteUnavailable):
         team.look()
     team.scene.tracker.outage = None
+    assert [each.key for each in team.look().asked] == ["discussion-I1-quant"]
+
+
+def test_a_new_issue_is_seen_though_the_list_of_comments_failed_once(team: Team):
+    def fails(call: str, side: str) -> None:
+        raise RemoteUnavailable("502")
+
+    failing = Watched(team.scene.forge_seen, ("commented_since",), fails)
+    with pytest.raises(RemoteUnavailable):
+        team.lookout.look(replace(team.app, forge=lambda: failing))
     assert [each.key for each in team.look().asked] == ["discussion-I1-quant"]
 
 
