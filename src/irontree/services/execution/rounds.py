@@ -21,7 +21,7 @@ from irontree.domain.plan import Plan
 from irontree.domain.review import InvalidAnswer
 from irontree.domain.state import TaskState
 from irontree.domain.task_types import TASK_TYPES
-from irontree.domain.text import one_line, shell_path
+from irontree.domain.text import counted, one_line, shell_path
 from irontree.domain.toolchain import asked_marker
 from irontree.errors import RemoteFailed
 from irontree.ports import Stream
@@ -130,7 +130,8 @@ class _RoundReview:
             )
         titles = ", ".join(f"“{claim.title}”" for claim in said.claims)
         if self._rounds() > self.app.preferences().rounds:
-            used = f"{finds} more to do ({titles}), and {self.app.preferences().rounds} rounds were made"
+            made = self.app.preferences().rounds
+            used = f"{finds} more to do ({titles}), and {counted(made, 'round')} {'was' if made == 1 else 'were'} made"
             return self._block(ROUNDS_USED, used, as_it_is)
         number, text = self.state.issue_number, grown(self.plan.source, said.claims)
         if self.plan.spec_path == self.app.agent_requests.draft_path(number):
