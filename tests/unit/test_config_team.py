@@ -66,3 +66,10 @@ def test_a_team_with_two_leads_or_without_the_one_who_is_to_discuss_is_refused()
 
 def test_a_member_without_a_program_is_refused():
     assert "coder has no command" in refusal("team: [{name: coder}]")
+
+
+@pytest.mark.parametrize("rounds", [0, 21, 99999999999999])
+def test_a_number_of_rounds_that_never_ends_is_refused(rounds: int):
+    with pytest.raises(ConfigRefused, match="rounds"):
+        read_config(f"toolchain: {{rounds: {rounds}}}\n", NAME)
+    assert read_config("toolchain: {rounds: 20}\n", NAME).toolchain.rounds == 20

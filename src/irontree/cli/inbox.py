@@ -20,6 +20,7 @@ from irontree.flows.server.connection import environment_of_server, is_unknown_t
 from irontree.services.questions.commands import DAMAGED, answers_to, called, question_json
 from irontree.services.questions.questions import Question, oldest_first
 from irontree.services.views.history import page_of_run
+from irontree.services.views.overview import team_trouble
 from irontree.services.work.standing import failed_requests
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
 
@@ -279,7 +280,8 @@ def look(apps: Iterable[App]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
         except IrontreeError as error:
             of_app, unknown = (), in_words(error)
         found.extend(of_app)
-        problems += [f"{app.repository.root}: {unknown}"] if unknown else []
+        unsure = (*filter(None, [unknown]), *team_trouble(app))
+        problems += [f"{app.repository.root}: {why}" for why in unsure]
     return oldest_first(found), tuple(problems)
 
 

@@ -200,7 +200,7 @@ class Toolchain(Section):
         default=None, description="A file with steps of your own, in place of these; its format is the toolchain's."
     )
     rounds: int = Field(
-        default=3, ge=1, description="After how many rounds of parts a person decides how an issue goes on."
+        default=3, ge=1, le=20, description="After how many rounds of parts a person decides how an issue goes on."
     )
     discussion: Discussion | None = Field(
         default=None,

@@ -18,6 +18,7 @@ from irontree.store.sealing import V, is_sealed, not_ours, sealed, unsealed, who
 REQUEST_BYTES: Final = 16 * 1024 * 1024
 """A comment can be as long as its forge takes it."""
 _REMEDY: Final = "find out who wrote it; if you know that nobody else did: `irontree audit --vouch`"
+_UNREADABLE: Final = "put the file right, or move it away: what was asked may then be asked again"
 _APPROVE: Final = "read the settings, and approve them here: `irontree toolchain approve`"
 
 
@@ -90,7 +91,7 @@ class FileAgentRequests:
 
     def _unsealed_request(self, key: str) -> tuple[AskedAgent, str] | None:
         path = self._path(key)
-        found = self._unsealed(AskedAgent, path, _REMEDY)
+        found = self._unsealed(AskedAgent, path, _UNREADABLE)
         if found and found[0].key != key:
             raise LogDamaged(f"{self._layout.shown(path)} is the request {found[0].key}", remedy=_REMEDY)
         return found

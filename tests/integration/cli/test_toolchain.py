@@ -108,3 +108,14 @@ def test_without_a_team_there_is_nothing_to_approve(on_gitea):
 
 def test_a_name_has_no_meaning_elsewhere(on_gitea):
     assert on_gitea("toolchain", "setup", "abc").code == 2
+
+
+@pytest.mark.parametrize("verb", ["status", "inbox"])
+def test_a_request_that_cannot_be_read_is_trouble_because_the_team_is_silent_meanwhile(shell, verb: str):
+    damaged = shell.root / ".mino" / "agent-requests" / "mention-C9-quant.yml"
+    damaged.parent.mkdir(parents=True, exist_ok=True)
+    damaged.write_text("garbage\n")
+    [told] = [each for each in shell(verb, "--json").data["problems"] if damaged.name in each]
+    assert "move it away" in told
+    damaged.unlink()
+    assert shell(verb, "--json").data["problems"] == []

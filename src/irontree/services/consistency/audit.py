@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 
 from irontree.app import App
@@ -20,6 +19,7 @@ from irontree.ports import Problem, Stream
 from irontree.services.execution.steps import already_published, gone_from_target
 from irontree.services.loops.loop import read_loop
 from irontree.services.record import World, plan_file, read_plans, read_world
+from irontree.services.views.overview import damaged_requests
 
 RESTORE = "repair the file, or move it away and restore it: irontree init --from-backup"
 VOUCH = (
@@ -118,13 +118,8 @@ def loop_findings(app: App, loop_id: str) -> Iterator[AuditFinding]:
 
 def request_findings(app: App) -> Iterator[AuditFinding]:
     """Requests to agents, and the standing approval of them, that cannot be believed."""
-    keys = app.agent_requests.keys()
-    reads: list[Callable[[], object]] = [partial(app.agent_requests.load, key) for key in keys]
-    for read in (*reads, app.agent_requests.standing):
-        try:
-            read()
-        except LogDamaged as error:
-            yield AuditFinding("requests to agents", error.message, error.remedy or "")
+    for error in damaged_requests(app):
+        yield AuditFinding("requests to agents", error.message, error.remedy or "")
 
 
 def _untrusted(app: App, loop_id: str) -> Iterator[AuditFinding]:

@@ -21,7 +21,7 @@ from irontree.domain.plan import Plan, canonical_digest
 from irontree.domain.review import InvalidAnswer
 from irontree.domain.state import TaskState
 from irontree.domain.task_types import TASK_TYPES
-from irontree.domain.text import one_line, shell_path
+from irontree.domain.text import counted, one_line, shell_path
 from irontree.domain.toolchain import asked_marker
 from irontree.errors import RemoteFailed
 from irontree.ports import Stream
@@ -134,7 +134,8 @@ class _RoundReview:
             return self._block(GOAL_UNCLEAR, reason, f"{edit}; or {as_it_is}")
         titles = ", ".join(f"“{claim.title}”" for claim in said.claims)
         if self._rounds() >= self.app.preferences().rounds:
-            used = f"{finds} more to do ({titles}), and {self.app.preferences().rounds} rounds were made"
+            made = self.app.preferences().rounds
+            used = f"{finds} more to do ({titles}), and {counted(made, 'round')} {'was' if made == 1 else 'were'} made"
             return self._block(ROUNDS_USED, used, as_it_is)
         if in_draft:
             self.app.agent_requests.save_draft(number, grown(self.plan.source, said.claims))

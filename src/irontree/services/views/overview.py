@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final, NamedTuple
 
 from irontree.app import App
@@ -12,6 +13,7 @@ from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import shell_path
 from irontree.domain.timestamps import utc_text
+from irontree.errors import LogDamaged, in_words
 from irontree.ports import Holder
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, left_out, read_loops
@@ -106,6 +108,7 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
             *(f"{problem.path}: {problem.what}" for problem in world.problems),
             *(f"{what} -> {remedy}" for _, what, remedy in cut_off),
             *damaged,
+            *team_trouble(app),
             *_stale_lease(app),
             *((not_backed_up,) if not_backed_up and overdue else ()),
         ),
@@ -115,6 +118,23 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
         budgets=read_funds(app, world, loops).shown(),
         backup=None if overdue else not_backed_up,
     )
+
+
+def damaged_requests(app: App) -> Iterator[LogDamaged]:
+    """Why requests to agents, or the standing approval of them, cannot be believed."""
+    keys = app.agent_requests.keys()
+    reads: list[Callable[[], object]] = [partial(app.agent_requests.load, key) for key in keys]
+    for read in (*reads, app.agent_requests.standing):
+        try:
+            read()
+        except LogDamaged as error:
+            yield error
+
+
+def team_trouble(app: App) -> Iterator[str]:
+    """A line for each file because of which the team is silent: what was asked before is unknown."""
+    for error in damaged_requests(app):
+        yield f"nobody of the team is asked until this is put right: {in_words(error)}"
 
 
 def half_published(app: App, world: World) -> Iterator[tuple[str, str, str]]:

@@ -152,6 +152,8 @@ def test_after_the_rounds_that_are_allowed_a_person_decides(scene: Scene):
     loop = scene.start(f"{PARTS}\n## Farewell\n\n- [ ] it is there `$ has bye.txt`\n")
     scene.drive(loop, prepared(Answer("go-on", "ada")))
     assert scene.state(ROOT).blocking_check == "rounds-used"
+    [*_, last] = scene.log.read(scene.state(ROOT).issue_number).records
+    assert "and 2 rounds were made" in repr(last)
 
 
 def nonsense(task: AgentTask) -> None:
