@@ -431,6 +431,8 @@ async def _run_runner(
 
 async def _look(runner: Runner) -> None:
     """Take up the runs that are due, beside the looks that the runner takes from time to time."""
+    if not runner.started:  # it has nothing to look with yet; its own first look follows at once
+        return
     with suppress(Unreachable, PrefectHTTPStatusError):
         await runner._get_and_submit_flow_runs()  # type: ignore[no-untyped-call]  # noqa: SLF001
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import stat
 
+from prefect.runner import Runner
+
+from irontree.flows.serve.serving import _look
 from irontree.flows.serve.waking import look_when_woken
 from irontree.flows.server.programs import WAKE, wake
 
@@ -37,3 +40,7 @@ def test_whoever_is_woken_looks_at_once_and_again_for_what_comes_while_he_looks(
 def test_nobody_who_could_be_woken_is_no_error(tmp_path):
     wake({})
     wake({WAKE: str(tmp_path / "gone")})
+
+
+def test_a_runner_that_has_not_started_is_not_asked_to_look():
+    asyncio.run(_look(Runner()))
